@@ -1,0 +1,9 @@
+from django.apps import AppConfig
+
+
+class JobsConfig(AppConfig):
+    name = "jobs"
+
+    def ready(self) -> None:
+        # Loads the Celery application in every process, so that tasks find their broker wherever they are queued.
+        from weei_site import celery  # noqa: F401

@@ -1,0 +1,14 @@
+"""Settings of the test run: the same, with short times, a fast password hasher and a database of its own."""
+
+import os
+import tempfile
+
+os.environ.setdefault("VAR_DIR", tempfile.mkdtemp(prefix="weei-test-"))
+
+from weei_site.settings import *  # noqa: E402, F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+PUBLIC_URLS = ["http://testserver", "http://localhost:8000"]
+PUBLIC_URL = PUBLIC_URLS[0]
+ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
+CSRF_TRUSTED_ORIGINS = PUBLIC_URLS
