@@ -1,0 +1,76 @@
+"""Build the reference models to WebAssembly, bit for bit the same on every machine.
+
+`python reference_models/build.py` writes `<model>/<model>.wasm`; with `--check` it builds aside and compares with the
+committed files instead. The compiler is the pinned `ziglang` wheel (requirements-dev.txt).
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Model:
+    id: str
+    max_memory: int  # bytes, a multiple of 65,536: room for the largest chunk the module declares, and little more
+
+
+MODELS = (Model("digits", 8 << 20),)
+
+# No fast-math, no contraction to FMA, no relaxed SIMD: equal bits on every engine. Features are listed one by one, so
+# that a newer compiler cannot add one silently.
+COMPILE = (
+    "--target=wasm32-freestanding",
+    "-mcpu=mvp+bulk_memory+nontrapping_fptoint+sign_ext+simd128",
+    "-std=c17",
+    "-O2",
+    "-g0",
+    "-ffp-contract=off",
+    "-fno-sanitize=undefined",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
+# The stack lies below the static data: running over it leaves the memory and traps instead of changing values.
+LINK = ("-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=65536")
+
+
+def sources(model: Model) -> list[str]:
+    """Paths relative to this folder, in one order everywhere: the compiler sees no machine's own path."""
+    found = [*HERE.glob("lib/*.c"), *HERE.glob(f"{model.id}/*.c")]
+    return sorted(path.relative_to(HERE).as_posix() for path in found)
+
+
+def build(model: Model, target: Path, cache: Path) -> None:
+    """Compile and link one model to `target`; the compiler's own output goes to this process's stderr."""
+    command = [sys.executable, "-m", "ziglang", "cc", *COMPILE, *LINK, f"-Wl,--max-memory={model.max_memory}"]
+    environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(cache), "ZIG_GLOBAL_CACHE_DIR": str(cache)}
+    subprocess.run([*command, *sources(model), "-o", str(target)], cwd=HERE, env=environment, check=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
+    check: bool = parser.parse_args(arguments).check
+    different = []
+    with tempfile.TemporaryDirectory(prefix="weei-build-") as folder:
+        for model in MODELS:
+            built, committed = Path(folder, f"{model.id}.wasm"), HERE / model.id / f"{model.id}.wasm"
+            build(model, built, Path(folder, "cache"))
+            if not check:
+                committed.write_bytes(built.read_bytes())
+            elif not committed.exists() or committed.read_bytes() != built.read_bytes():
+                different.append(committed.name)
+    if different:
+        print(f"Not what the sources build: {', '.join(different)}. Run reference_models/build.py and commit.")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
