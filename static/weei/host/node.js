@@ -1,0 +1,52 @@
+/**
+ * Trains one assignment from files, for the contract suite: `node static/weei/host/node.js plan.json [--out weights.bin]`, and with V8's
+ * `--liftoff-only` or `--no-liftoff` before the file name. Prints one JSON object: the SHA-256 of the weights, the result, and every call
+ * with its addresses and request bytes.
+ *
+ * plan.json: `{module, weights, auxiliary?: [{id, file}], data?, work}`; paths are relative to the plan; `weights` may be `{seed}`.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import process from "node:process";
+
+import { AbiHost } from "./abi.js";
+import { trainAssignment } from "./assignment.js";
+import { compileModule } from "./module.js";
+
+/** @param {string} path @returns {Uint8Array<ArrayBuffer>} */
+const readFile = (path) => new Uint8Array(readFileSync(path));
+
+/** @param {WebAssembly.Module} module @param {string} seed */
+async function initialWeights(module, seed) {
+  const host = await AbiHost.create(module);
+  host.getModelInfo();
+  return host.view(host.createInitialWeights(seed)).slice();
+}
+
+/** @param {string} planPath */
+export async function runPlan(planPath) {
+  const plan = JSON.parse(readFileSync(planPath, "utf8"));
+  const file = (/** @type {string} */ name) => readFile(resolve(dirname(planPath), name));
+  const module = await compileModule(file(plan.module));
+  const weights = typeof plan.weights === "string" ? file(plan.weights) : await initialWeights(module, plan.weights.seed);
+  const auxiliary = (plan.auxiliary ?? []).map((/** @type {{id: string, file: string}} */ slot) => ({ id: slot.id, bytes: file(slot.file) }));
+  /** @type {import("./abi.js").CallEntry[]} */
+  const calls = [];
+  const inputs = { module, weights, auxiliary, work: plan.work, ...(plan.data ? { data: file(plan.data) } : {}) };
+  const { result, view } = await trainAssignment(inputs, { onCall: (entry) => calls.push(entry) });
+  return { sha256: createHash("sha256").update(view).digest("hex"), result, calls, weights: view.slice() };
+}
+
+if (process.argv[1] && import.meta.url.endsWith("/host/node.js") && process.argv[1].endsWith("node.js")) {
+  const [plan, flag, out] = process.argv.slice(2);
+  try {
+    const { weights, ...report } = await runPlan(resolve(/** @type {string} */ (plan)));
+    if (flag === "--out" && out) writeFileSync(out, weights);
+    process.stdout.write(`${JSON.stringify(report)}\n`);
+  } catch (error) {
+    const { code, message } = /** @type {{code?: string, message: string}} */ (error);
+    process.stdout.write(`${JSON.stringify({ error: { code: code ?? "host", message } })}\n`);
+    process.exitCode = 1;
+  }
+}
