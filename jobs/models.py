@@ -47,6 +47,15 @@ class Chunk(models.Model):
         return self.chunk_id
 
 
+class PassOrder(models.Model):
+    """An order of chunk indexes, u32 little-endian by position. Immutable; jobs and checkpoints refer to it."""
+
+    body = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"order of {len(self.body) // 4}"
+
+
 class JobDraft(models.Model):
     """A job being made. A failure leaves no job, only this row's reason."""
 
@@ -108,8 +117,10 @@ class Job(models.Model):
     round_no = models.IntegerField(default=0, help_text="The round at work, or the last one; 0 before the first")
     pass_no = models.IntegerField(default=0, help_text="Pass at work, from 0")
     cursor = models.IntegerField(default=0)
-    pass_order = models.BinaryField(null=True, help_text="u32le chunk indexes of this pass, by position")
-    next_order = models.BinaryField(null=True, help_text="the same for later passes; null: as pass_order")
+    pass_order = models.ForeignKey(
+        PassOrder, models.PROTECT, null=True, related_name="+", help_text="null: manifest order"
+    )
+    next_order = models.ForeignKey(PassOrder, models.PROTECT, null=True, related_name="+", help_text="of later passes")
     shuffles = models.IntegerField(default=0)
     next_unit = models.BigIntegerField(default=0)
     skipped_items = models.IntegerField(default=0)
