@@ -6,6 +6,7 @@ plain Python floats one element at a time, JSON text from Node. The files are sh
 
 import hashlib
 import json
+import math
 import random
 import struct
 import subprocess
@@ -132,7 +133,109 @@ def json_texts():
     return json.loads(run.stdout)
 
 
+def f32(number):
+    return struct.unpack("<f", struct.pack("<f", number))[0]
+
+
+def hex32(floats):
+    return struct.pack(f"<{len(floats)}f", *floats).hex()
+
+
+def mean(updates, i):
+    total, weights = 0.0, 0.0
+    for position, (weight, floats) in enumerate(updates):
+        total = weight * floats[i] if position == 0 else total + weight * floats[i]
+        weights += weight
+    return f32(total / weights)
+
+
+def power(base, exponent):
+    result = base
+    for _ in range(exponent - 1):
+        result = result * base
+    return result
+
+
+def fedavg(o, start, average, state, t):
+    return average, []
+
+
+def fedavgm(o, start, average, state, t):
+    v = o["momentum"] * state[0] + (average - start)
+    return start + o["serverLearningRate"] * v, [v]
+
+
+def fedadam(o, start, average, state, t):
+    delta = average - start
+    m = o["beta1"] * state[0] + (1 - o["beta1"]) * delta
+    v = o["beta2"] * state[1] + (1 - o["beta2"]) * (delta * delta)
+    p1, p2 = power(o["beta1"], t), power(o["beta2"], t)
+    return start + (o["serverLearningRate"] * (m / (1 - p1))) / (math.sqrt(v / (1 - p2)) + o["epsilon"]), [m, v]
+
+
+VECTORS = {fedavg: 0, fedavgm: 1, fedadam: 2}
+
+
+def merge_round(method, options, ranges, start, state, t, updates):
+    weights = []
+    following = [[] for _ in state]
+    for i in range(len(start)):
+        average = mean(updates, i)
+        weight, values = method(options, start[i], average, [vector[i] for vector in state], t)
+        if any(offset <= 4 * i < offset + size for offset, size in ranges):
+            weight, values = average, [0.0 for _ in state]
+        weights.append(f32(weight))
+        for vector, value in zip(following, values, strict=True):
+            vector.append(f32(value))
+    return weights, following
+
+
+def merge_vector(method, options, ranges, count, rounds, draw):
+    """Each round's updates move away from its start by steps of very unlike sizes."""
+    weights = [f32(draw.gauss(0, 1) * 10 ** draw.randint(-3, 3)) for _ in range(count)]
+    weights[:4] = [0.0, -0.0, f32(1e-42), f32(-3.5)]
+    state = [[0.0] * count for _ in range(VECTORS[method])]
+    vector = {
+        "method": method.__name__,
+        "options": options,
+        "averageOnly": ranges,
+        "start": hex32(weights),
+        "rounds": [],
+    }
+    for t in range(1, rounds + 1):
+        updates = [
+            (draw.choice((1, 3, 128, 9973, 2**31 + 1)), [f32(w + draw.gauss(0, 0.1 + abs(w))) for w in weights])
+            for _ in range(draw.randint(1, 5))
+        ]
+        weights, state = merge_round(method, options, ranges, weights, state, t, updates)
+        vector["rounds"].append(
+            {
+                "step": t,
+                "updates": [{"weight": weight, "weights": hex32(floats)} for weight, floats in updates],
+                "weights": hex32(weights),
+                "weightsSha256": hashlib.sha256(bytes.fromhex(hex32(weights))).hexdigest(),
+                "state": "".join(hex32(values) for values in state),
+            }
+        )
+    return vector
+
+
+def aggregation():
+    draw = random.Random(20)
+    ranges = [(8, 12), (40, 4), (44, 20)]
+    momentum = {"serverLearningRate": 1.0, "momentum": 0.9}
+    adam = {"serverLearningRate": 0.01, "beta1": 0.9, "beta2": 0.99, "epsilon": 0.001}
+    return [
+        merge_vector(fedavg, {}, [], 37, 2, draw),
+        merge_vector(fedavg, {}, ranges, 37, 1, draw),
+        merge_vector(fedavgm, momentum, [], 37, 4, draw),
+        merge_vector(fedavgm, {"serverLearningRate": 0.3, "momentum": 0.7}, ranges, 37, 3, draw),
+        merge_vector(fedadam, adam, [], 37, 5, draw),
+        merge_vector(fedadam, {**adam, "serverLearningRate": 0.1, "epsilon": 1e-8}, ranges, 37, 3, draw),
+    ]
+
+
 if __name__ == "__main__":
-    random.seed(0)
     save("seeds.json", seeds())
     save("json.json", json_texts())
+    save("aggregation.json", aggregation())

@@ -1,0 +1,24 @@
+"""FedAvg with plain server momentum (neither damped nor Nesterov). Hsu et al., arXiv 1909.06335."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weei_core.aggregation.method import Option, Vector
+
+
+class FedAvgM:
+    id = "fedavgm"
+    label = "FedAvgM"
+    options = (
+        Option("serverLearningRate", default=1.0, high=10.0),
+        Option("momentum", default=0.9, high=1.0, high_included=False),
+    )
+    state_vectors = 1
+
+    def step(
+        self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
+    ) -> tuple[Vector, tuple[Vector, ...]]:
+        (velocity,) = state
+        velocity = options["momentum"] * velocity + (average - start)
+        return start + options["serverLearningRate"] * velocity, (velocity,)
