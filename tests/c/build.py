@@ -1,0 +1,25 @@
+"""Compile the native test programs: the models' own sources with gcc, AddressSanitizer and UBSan."""
+
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MODELS = HERE.parents[1] / "reference_models"
+
+# Without PIE static data lies below 4 GiB, so that its addresses fit the ABI's 32 bits (see native.c).
+FLAGS = (
+    "-std=c17 -O1 -g -ffp-contract=off -Wall -Wextra -Werror -no-pie -fno-pie "
+    "-fsanitize=address,undefined -fno-sanitize-recover=all"
+).split()
+
+
+def sources(program: str) -> list[Path]:
+    """The program, its machine, the library and all of the model."""
+    own = [HERE / f"{program}.c", HERE / "native.c"]
+    return own + sorted(MODELS.glob("lib/*.c")) + sorted(MODELS.glob("digits/*.c"))
+
+
+def compile_program(program: str, folder: Path) -> Path:
+    target = folder / program
+    subprocess.run(["gcc", *FLAGS, *map(str, sources(program)), "-lm", "-o", str(target)], check=True)
+    return target

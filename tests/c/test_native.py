@@ -1,0 +1,19 @@
+"""The reference models' C sources run natively, where the sanitizers see every access and every overflow."""
+
+import subprocess
+
+import pytest
+
+from tests.c.build import HERE, compile_program
+
+PROGRAMS = sorted(path.stem for path in HERE.glob("*_test.c"))
+
+
+def test_finds_the_programs():
+    assert PROGRAMS == ["alloc_test", "hostile_test", "network_test", "text_test"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_passes(program, tmp_path):
+    done = subprocess.run([compile_program(program, tmp_path)], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
