@@ -1,0 +1,184 @@
+/**
+ * Modules, chunks and auxiliary weights as Blobs in IndexedDB, by SHA-256: kept over reloads, also on plain http where the Cache API and
+ * OPFS do not exist. A cache only: whatever fails here costs a download, never the work.
+ */
+
+const DATABASE = "weei-artifacts";
+const STORE = "artifacts";
+const BY_USE = "usedAt";
+const DEFAULT_BUDGET = 2 * 1024 ** 3;
+
+/** @typedef {{sha256: string, blob: Blob, bytes: number, usedAt: number}} Entry */
+
+/** Why a write was not done. `code` is `storage_full` when the browser is out of room (C67). */
+export class StorageError extends Error {
+  /** @param {string} code @param {string} message */
+  constructor(code, message) {
+    super(message);
+    this.name = "StorageError";
+    this.code = code;
+  }
+}
+
+/** @param {DOMException | null | undefined} error */
+function storageError(error) {
+  if (error?.name === "QuotaExceededError") return new StorageError("storage_full", "This browser's storage is full.");
+  return new StorageError("storage_failed", `This browser's storage failed: ${error?.message || error?.name || "the transaction was aborted"}.`);
+}
+
+/**
+ * @template T
+ * @param {IDBRequest<T>} request
+ * @returns {Promise<T>}
+ */
+function answered(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(storageError(request.error));
+  });
+}
+
+export class ArtifactStore {
+  /** @type {Promise<IDBDatabase> | null} */ #opening = null;
+  #factory;
+  #budget;
+  #now;
+
+  /** @param {{indexedDB?: IDBFactory, budgetBytes?: number, now?: () => number}} [options] */
+  constructor({ indexedDB = globalThis.indexedDB, budgetBytes = DEFAULT_BUDGET, now = Date.now } = {}) {
+    this.#factory = indexedDB;
+    this.#budget = budgetBytes;
+    this.#now = now;
+  }
+
+  /** @param {string} sha256 @param {number} bytes @returns {Promise<Blob | null>} */
+  async get(sha256, bytes) {
+    /** @type {Blob | null} */
+    let found = null;
+    await this.#transaction("readwrite", async (store) => {
+      const entry = /** @type {Entry | undefined} */ (await answered(store.get(sha256)));
+      if (!entry) return;
+      if (entry.blob.size !== bytes) return void store.delete(sha256);
+      found = entry.blob;
+      store.put({ ...entry, usedAt: this.#now() });
+    });
+    return found;
+  }
+
+  /**
+   * Keep a verified Blob. When the browser is out of room the least recently used half goes first; rejects if that was not enough.
+   * @param {string} sha256 @param {Blob} blob
+   */
+  async put(sha256, blob) {
+    await this.trim(this.#budget - blob.size);
+    const write = () => this.#transaction("readwrite", async (store) => void store.put(this.#entry(sha256, blob)));
+    try {
+      await write();
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.code !== "storage_full") throw error;
+      await this.trim((await this.size()) / 2);
+      await write();
+    }
+  }
+
+  /** @param {string} sha256 */
+  async delete(sha256) {
+    await this.#transaction("readwrite", async (store) => void store.delete(sha256));
+  }
+
+  /** Bytes kept now. */
+  async size() {
+    let bytes = 0;
+    await this.#transaction("readonly", async (store) => {
+      await walk(store.index(BY_USE).openCursor(), (entry) => void (bytes += entry.bytes));
+    });
+    return bytes;
+  }
+
+  /** Throw away what was used longest ago until at most `budgetBytes` are kept. @param {number} budgetBytes */
+  async trim(budgetBytes) {
+    let excess = (await this.size()) - Math.max(0, budgetBytes);
+    if (excess <= 0) return;
+    await this.#transaction("readwrite", async (store) => {
+      await walk(store.index(BY_USE).openCursor(), (entry, cursor) => {
+        if (excess <= 0) return;
+        excess -= entry.bytes;
+        cursor.delete();
+      });
+    });
+  }
+
+  /** @param {string} sha256 @param {Blob} blob @returns {Entry} */
+  #entry(sha256, blob) {
+    return { sha256, blob, bytes: blob.size, usedAt: this.#now() };
+  }
+
+  /** @returns {Promise<IDBDatabase>} */
+  #open() {
+    this.#opening ??= this.#openOnce().catch((error) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #openOnce() {
+    if (!this.#factory) throw new StorageError("storage_missing", "This browser has no storage for sites.");
+    const request = this.#factory.open(DATABASE, 1);
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore(STORE, { keyPath: "sha256" }).createIndex(BY_USE, BY_USE);
+    };
+    const database = await answered(/** @type {IDBRequest<IDBDatabase>} */ (request));
+    const forget = () => {
+      database.close();
+      this.#opening = null;
+    };
+    database.onversionchange = forget;
+    database.onclose = forget;
+    return database;
+  }
+
+  /**
+   * Resolves when the transaction is complete. A full disk raises only its `abort`, so that is what is listened to.
+   * @param {IDBTransactionMode} mode
+   * @param {(store: IDBObjectStore) => Promise<void>} work
+   */
+  async #transaction(mode, work) {
+    const transaction = (await this.#open()).transaction(STORE, mode);
+    const ended = new Promise((resolve, reject) => {
+      transaction.oncomplete = () => resolve(undefined);
+      transaction.onabort = () => reject(storageError(transaction.error));
+    });
+    const worked = work(transaction.objectStore(STORE)).catch((error) => {
+      abort(transaction);
+      throw error;
+    });
+    await Promise.all([ended, worked]);
+  }
+}
+
+/** @param {IDBTransaction} transaction */
+function abort(transaction) {
+  try {
+    transaction.abort();
+  } catch {
+    // It has ended by itself; its own reason is the one reported.
+  }
+}
+
+/**
+ * @param {IDBRequest<IDBCursorWithValue | null>} request
+ * @param {(entry: Entry, cursor: IDBCursorWithValue) => void} visit
+ * @returns {Promise<void>}
+ */
+function walk(request, visit) {
+  return new Promise((resolve, reject) => {
+    request.onerror = () => reject(storageError(request.error));
+    request.onsuccess = () => {
+      const cursor = request.result;
+      if (!cursor) return resolve();
+      visit(cursor.value, cursor);
+      cursor.continue();
+    };
+  });
+}
