@@ -1,6 +1,6 @@
 """Names, fields and limits of what a peer and the server say to each other (docs/protocol.md).
 
-`parse_client_message` and `parse_server_message` are the guards of the two sides; static/weei/protocol.js is their twin.
+`parse_client_message` and `parse_server_message` are the guards of the two sides; static/weei/protocol.js is the twin.
 """
 
 from __future__ import annotations

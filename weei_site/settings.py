@@ -46,6 +46,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 DEBUG = env("DEBUG", "0") == "1"
+CODE_VERSION = "0.1.0"  # In every ledger: raise it when a change could change a checkpoint.
 
 # --- Where the site is reached: the only source of hosts, origins, cookie flags and links ---------------------------
 PORT = int(env("PORT", "8000"))

@@ -39,7 +39,7 @@ def item_id(chunk_id: str, item: Item) -> str:
 
 @dataclass(frozen=True)
 class PassQueue:
-    """What is left of a pass. `order[p]` is the chunk index at position p; positions from `cursor` on were never dealt."""
+    """What is left of a pass. `order[p]` is the chunk index at position p; positions from `cursor` on are undealt."""
 
     order: Sequence[int]
     cursor: int
@@ -97,6 +97,6 @@ def cut_items(items: Sequence[Item], wanted: int, max_parts: int) -> list[Item]:
 
 
 def reshuffled(order: Sequence[int], cursor: int, new_order: Sequence[int]) -> list[int]:
-    """The order of the pass at work after a shuffle: what was dealt stays, what is left takes the new order behind it."""
+    """The order of the pass at work after a shuffle: dealt stays, the rest follows in the new order."""
     left = set(order[cursor:])
     return [*order[:cursor], *(index for index in new_order if index in left)]

@@ -1,0 +1,58 @@
+"""Where the queue of a pass stands, as compact text on each checkpoint, and the lists of ids it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jobs.domain.queue import Item, item_id
+from weei_core import js_json, strict_json
+
+
+@dataclass(frozen=True)
+class Progress:
+    pass_no: int
+    cursor: int
+    requeued: tuple[Item, ...]
+
+    def to_text(self) -> str:
+        rows = [
+            [i.position, i.chunk_index, i.record_start, i.record_count, int(i.whole)]
+            for i in sorted(self.requeued, key=lambda item: item.place)
+        ]
+        return js_json.dumps({"pass": self.pass_no, "cursor": self.cursor, "requeued": rows})
+
+
+def progress_from(text: str) -> Progress:
+    value = strict_json.as_object(strict_json.loads(text), "progress")
+    rows = [strict_json.as_list(row, "requeued") for row in strict_json.as_list(value["requeued"], "requeued")]
+    items = [[strict_json.as_int(n, "requeued") for n in row] for row in rows]
+    requeued = tuple(Item(p, c, start, count, bool(whole)) for p, c, start, count, whole in items)
+    return Progress(strict_json.as_int(value["pass"], "pass"), strict_json.as_int(value["cursor"], "cursor"), requeued)
+
+
+@dataclass(frozen=True)
+class ChunkLists:
+    trained: list[str]
+    remaining: list[str]
+    work_items: dict[str, dict[str, object]]
+
+
+def chunk_lists(progress: Progress, order: Sequence[int], chunk_ids: Mapping[int, str]) -> ChunkLists:
+    """The lists of the checkpoint format. A cut chunk is trained when its last part is; until then its parts remain."""
+    open_positions = {item.position for item in progress.requeued}
+    trained = [chunk_ids[order[p]] for p in range(progress.cursor) if p not in open_positions]
+    remaining, parts = [], {}
+    for item in progress.requeued:
+        chunk_id = chunk_ids[item.chunk_index]
+        name = item_id(chunk_id, item)
+        remaining.append(name)
+        if not item.whole:
+            parts[name] = {
+                "partitionId": name,
+                "sourceChunkId": chunk_id,
+                "recordStart": item.record_start,
+                "recordCount": item.record_count,
+            }
+    remaining += [chunk_ids[order[p]] for p in range(progress.cursor, len(order))]
+    return ChunkLists(trained, remaining, parts)

@@ -1,0 +1,92 @@
+"""Validation of checkpoints: its own task, which never delays a round. What is due stands in the database."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils import timezone
+
+from checkpoints.models import Checkpoint
+from checkpoints.services.artifacts import artifact_path
+from jobs.models import Job
+from jobs.services import modules
+from jobs.services.events import enqueue, job_event
+from jobs.services.lifecycle import parse_settings_text
+from peers.outbox import hint_job
+from weei_core import js_json
+from weei_core.errors import Conflict, NotFound, WeeiError
+from weei_core.model_info import parse_model_info
+
+Validation = Checkpoint.Validation
+
+
+def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
+    """Evaluate a checkpoint (the latest by default) on demand. Asked for twice, it runs once."""
+    info = parse_model_info(job.model_info_text.encode())
+    if not info.capabilities.evaluation:
+        raise Conflict("The model does not declare evaluation.", field="capabilities.evaluation", code="no_evaluation")
+    if job.validation_file_id is None:
+        raise Conflict("The job was created without a validation file.", field="validation", code="no_validation_file")
+    found = Checkpoint.objects.filter(job=job)
+    checkpoint = found.order_by("-round").first() if round_no is None else found.filter(round=round_no).first()
+    if checkpoint is None:
+        raise NotFound(f"The job has no checkpoint of round {round_no}.", field="round")
+    moved = Checkpoint.objects.filter(pk=checkpoint.pk).exclude(validation__in=[Validation.DUE, Validation.RUNNING])
+    if moved.update(validation=Validation.DUE, validation_tries=0, validation_error=""):
+        enqueue("jobs.tasks.evaluate", checkpoint.pk)
+        hint_job(job.pk, "checkpoints")
+    checkpoint.refresh_from_db()
+    return checkpoint
+
+
+def validation_run(checkpoint_id: int) -> None:
+    """Evaluate one checkpoint if it is due, or if whoever had it is gone. A failure is noted; the job goes on."""
+    now = timezone.now()
+    lease = now + timedelta(seconds=settings.MERGE_LEASE_SECONDS + settings.MODULE_WALL_SECONDS)
+    taken = (
+        Checkpoint.objects.filter(pk=checkpoint_id)
+        .filter(Q(validation=Validation.DUE) | Q(validation=Validation.RUNNING, validation_lease__lt=now))
+        .update(validation=Validation.RUNNING, validation_lease=lease, validation_tries=F("validation_tries") + 1)
+    )
+    if not taken:
+        return
+    checkpoint = Checkpoint.objects.select_related("job").get(pk=checkpoint_id)
+    if checkpoint.validation_tries > settings.TASK_TRIES:
+        _failed(checkpoint, "The evaluation ended without an answer several times; the module may need too much.")
+        return
+    try:
+        text = _evaluate(checkpoint)
+    except WeeiError as error:
+        _failed(checkpoint, error.message)
+        return
+    Checkpoint.objects.filter(pk=checkpoint_id, validation=Validation.RUNNING).update(
+        validation=Validation.DONE, validation_text=text, validation_error=""
+    )
+    job_event(checkpoint.job_id, "validation.finished", round=checkpoint.round)
+    hint_job(checkpoint.job_id, "checkpoints")
+
+
+def _evaluate(checkpoint: Checkpoint) -> str:
+    job = checkpoint.job
+    info = parse_model_info(job.model_info_text.encode())
+    assert job.validation_file_id is not None
+    with modules.open_jail(job.module_id) as jail:
+        found = modules.evaluate(
+            jail,
+            info,
+            weights=artifact_path(checkpoint.weights_id),
+            data=artifact_path(job.validation_file_id),
+            data_format=job.validation_format,
+            train_text=parse_settings_text(checkpoint.settings_text).train_text,
+        )
+    return js_json.dumps({"metrics": found.metrics, "examplesProcessed": found.examples_processed})
+
+
+def _failed(checkpoint: Checkpoint, reason: str) -> None:
+    Checkpoint.objects.filter(pk=checkpoint.pk, validation=Validation.RUNNING).update(
+        validation=Validation.FAILED, validation_error=reason[:500]
+    )
+    job_event(checkpoint.job_id, "validation.failed", round=checkpoint.round, reason=reason[:500])
+    hint_job(checkpoint.job_id, "checkpoints")

@@ -1,0 +1,104 @@
+"""How attempts end, and what an open round does then. Counters on the round row decide, never a look at other rows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from jobs.domain.queue import Item, item_id
+from jobs.domain.rounds import Outcome, failed_deals_after
+from jobs.models import Attempt, Job, Requeued, Round, Slot
+from jobs.services.dealing import deal_round, requeued_row
+from jobs.services.events import enqueue, job_event
+from jobs.services.status import job_pause_with_error
+from peers.outbox import hint_job, hint_peers
+
+OUTCOMES = {
+    Attempt.State.FAILED: Outcome.ERROR,
+    Attempt.State.EXPIRED: Outcome.LOSS,
+    Attempt.State.LEFT: Outcome.LOSS,
+    Attempt.State.REPLACED: Outcome.LOSS,
+}
+
+
+def attempt_end(attempt_id: UUID, *, state: Attempt.State, reason: str, now: datetime) -> bool:
+    """End a live attempt without an update: its slot stops, its item goes back, the round settles.
+
+    `failed` is an error of the item; every other state is a loss. False: the attempt was not live any more.
+    """
+    with transaction.atomic():
+        moved = Attempt.objects.filter(pk=attempt_id, state=Attempt.State.LIVE).update(
+            state=state, reason=reason[:500], finished_at=now
+        )
+        if moved != 1:
+            return False
+        attempt = Attempt.objects.select_related("slot__round__job", "slot__chunk").get(pk=attempt_id)
+        slot = attempt.slot
+        Round.objects.filter(pk=slot.round_id).update(live=F("live") - 1)
+        slot_stop(slot, reason=reason, is_error=state == Attempt.State.FAILED, now=now)
+        round_settle(slot.round_id, now)
+        hint_peers([attempt.peer_id])
+        hint_job(slot.round.job_id, "round", "participants")
+        return True
+
+
+def slot_stop(slot: Slot, *, reason: str, is_error: bool, now: datetime) -> None:
+    """Take the slot out of its round and put its item at the front of the queue."""
+    Slot.objects.filter(pk=slot.pk).update(status=Slot.Status.STOPPED, error=reason[:500], finished_at=now)
+    job = slot.round.job
+    item = item_of(slot, errors=slot.errors + is_error)
+    too_often = item.errors >= settings.ITEM_ERRORS
+    Requeued.objects.bulk_create([requeued_row(job, item, held=too_often, error=reason[:500])])
+    job_event(
+        job.pk, "slot.stopped", round=slot.round.number, item=slot_item_id(slot), peer=str(slot.peer_id), reason=reason
+    )
+    if too_often:
+        job_pause_with_error(
+            job.pk,
+            f"{slot_item_id(slot)} failed {item.errors} times, last on peer {str(slot.peer_id)[:8]}: {reason} "
+            "Retry it, or skip it and go on without it.",
+        )
+
+
+def item_of(slot: Slot, *, errors: int) -> Item:
+    assert slot.chunk is not None
+    return Item(slot.position, slot.chunk.index, slot.record_start, slot.record_count, slot.whole, errors)
+
+
+def slot_item_id(slot: Slot) -> str:
+    assert slot.chunk is not None
+    return item_id(slot.chunk.chunk_id, item_of(slot, errors=0))
+
+
+def round_settle(round_id: int, now: datetime) -> None:
+    """Close the round if its last slot ended and something was received; deal anew if nothing was."""
+    closed = Round.objects.filter(pk=round_id, state=Round.State.OPEN, live=0, received__gt=0).update(
+        state=Round.State.CLOSING, closing_at=now, merging_at=now
+    )
+    if closed:
+        enqueue("jobs.tasks.merge", round_id)
+        return
+    empty = Round.objects.filter(pk=round_id, state=Round.State.OPEN, live=0, received=0).update(deal=F("deal") + 1)
+    if empty and _deals_may_go_on(round_id):
+        deal_round(round_id, now)
+
+
+def _deals_may_go_on(round_id: int) -> bool:
+    """Count a deal that ended without any weight; pause the job after too many in a row."""
+    ended = Round.objects.select_related("job").get(pk=round_id)
+    last = Attempt.objects.filter(slot__round=ended, slot__deal=ended.deal - 1).exclude(state=Attempt.State.REPLACED)
+    outcomes = [OUTCOMES.get(Attempt.State(state), Outcome.EMPTY) for state in last.values_list("state", flat=True)]
+    failed = failed_deals_after(ended.job.failed_deals, outcomes)
+    Job.objects.filter(pk=ended.job_id).update(failed_deals=failed)
+    if failed < settings.DEAL_ERRORS:
+        return True
+    job_pause_with_error(
+        ended.job_id,
+        f"Round {ended.number}: {failed} deals in a row ended only in errors. Look at why the slots stopped, "
+        "then resume.",
+    )
+    return False
