@@ -126,9 +126,9 @@ process.stdout.write(JSON.stringify(sources.map((source) => {
 """
 
 
-def json_texts():
+def stringify(values):
     """Values are kept as JSON text in `source`, so that no reader between here and the test touches their numbers."""
-    sources = json.dumps([json.dumps(value) for value in JSON_VALUES])
+    sources = json.dumps([json.dumps(value) for value in values])
     run = subprocess.run(["node", "-e", STRINGIFY], input=sources, capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
 
@@ -235,7 +235,189 @@ def aggregation():
     ]
 
 
+WEIGHTS = bytes.fromhex("0000803f000000c00000003f00000000")
+STATE = bytes.fromhex("0000203f0000003f00000000000000be")
+NAN = bytes.fromhex("0000c07f")
+MINUS_INFINITY = bytes.fromhex("000080ff")
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def metadata(**changes):
+    """A version 1 file's metadata; a change to None takes the field out."""
+    base = {
+        "version": 1,
+        "jobId": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+        "module": {"artifactId": "module", "fileName": "model.wasm", "bytes": 123351, "sha256": "ab" * 32},
+        "modelInfo": {"id": "toy", "version": "1.0.0", "name": "\u00c9pisodes \U0001f600", "abiVersion": 1},
+        "settings": {"epochs": 3, "localEpochs": 1, "batchSize": 32, "learningRate": 1e-7},
+        "round": 3,
+        "checkpoint": weights_record(WEIGHTS),
+        "metrics": {"values": {"loss": 0.5, "10": 1e21, "9": 39930628055038790.0}, "examplesProcessed": 512},
+        "incomplete": False,
+    }
+    return {key: value for key, value in (base | changes).items() if value is not None}
+
+
+def weights_record(weights, **changes):
+    return {
+        "artifactId": "checkpoint-3",
+        "kind": "checkpoint",
+        "fileName": "checkpoint-3.bin",
+        "format": "float32-le",
+        "bytes": len(weights),
+        "sha256": sha256(weights),
+        "round": 3,
+    } | changes
+
+
+def state_record(method, state, **changes):
+    return {"method": method, "step": 2, "bytes": len(state), "sha256": sha256(state)} | changes
+
+
+PROGRESS = {
+    "chunkOrder": ["c", "a", "b"],
+    "trainedChunkIds": ["c"],
+    "remainingChunkIds": ["a@0+64", "b"],
+    "remainingWorkItems": {
+        "a@0+64": {"partitionId": "a@0+64", "sourceChunkId": "a", "recordStart": 0, "recordCount": 64}
+    },
+}
+
+
+def version2(method, state, **changes):
+    return metadata(version=2, aggregationState=state_record(method, state, **changes))
+
+
+def good_checkpoints():
+    return {
+        "version 1": (metadata(), WEIGHTS, b""),
+        "with dataset progress": (metadata(**PROGRESS), WEIGHTS, b""),
+        "both lists empty, no metrics": (
+            metadata(
+                trainedChunkIds=[], remainingChunkIds=[], round=0, checkpoint=weights_record(WEIGHTS, round=0),
+                metrics={"values": {}, "examplesProcessed": 0},
+            ),
+            WEIGHTS, b"",
+        ),
+        "experience": (
+            metadata(
+                experience={"jobSeed": str(2**64 - 1), "nextUnit": 2**52},
+                auxiliaryWeights={"reward": "cd" * 32, "2": "ef" * 32, "1": "01" * 32},
+            ),
+            WEIGHTS, b"",
+        ),
+        "fedavgm": (version2("fedavgm", STATE), WEIGHTS, STATE),
+        "fedadam": (version2("fedadam", STATE + STATE), WEIGHTS, STATE + STATE),
+    }  # fmt: skip
+
+
+def bad_weights(weights, **changes):
+    return metadata(checkpoint=weights_record(weights, **changes)), weights, b""
+
+
+def bad_state(method, state, **changes):
+    return version2(method, state, **changes), WEIGHTS, state
+
+
+def bad_checkpoints():
+    """(metadata, weights, state) and what the refusal must name."""
+    item = PROGRESS["remainingWorkItems"]["a@0+64"]
+    lists = {"trainedChunkIds": ["a"], "remainingChunkIds": ["b"]}
+    whole = {
+        "NaN weight, true hash": (bad_weights(WEIGHTS[:12] + NAN), "The weights must hold finite numbers only"),
+        "infinite weight, true hash": (bad_weights(WEIGHTS[:12] + MINUS_INFINITY), "finite numbers only"),
+        "big-endian weights": (
+            (metadata(), bytes.fromhex("3f800000c00000003f00000000000000"), b""), "must have the SHA-256",
+        ),
+        "six bytes of weights": (bad_weights(WEIGHTS[2:8]), "checkpoint.bytes"),
+        "no weights": (bad_weights(b""), "checkpoint.bytes"),
+        "weights shorter than said": (
+            (metadata(checkpoint=weights_record(WEIGHTS, bytes=20)), WEIGHTS, b""), "The checkpoint file must be",
+        ),
+        "other format": (bad_weights(WEIGHTS, format="float32-be"), "checkpoint.format"),
+        "hash with a line feed": (bad_weights(WEIGHTS, sha256=sha256(WEIGHTS) + "\n"), "checkpoint.sha256"),
+        "other round": (bad_weights(WEIGHTS, round=4), "checkpoint.round"),
+        "no checkpoint": ((metadata(checkpoint=None), WEIGHTS, b""), "checkpoint"),
+        "NaN state, true hash": (bad_state("fedavgm", STATE[:12] + NAN), "The aggregation state must hold finite"),
+        "infinite state": (bad_state("fedavgm", STATE[:12] + MINUS_INFINITY), "finite numbers only"),
+        "wrong state hash": (bad_state("fedavgm", STATE, sha256="00" * 32), "aggregationState.sha256"),
+        "fedavgm with two vectors": (bad_state("fedavgm", STATE + STATE), "aggregationState.bytes"),
+        "fedadam with one vector": (bad_state("fedadam", STATE), "aggregationState.bytes"),
+        "fedavg with state": (bad_state("fedavg", STATE), "aggregationState.method"),
+        "step 0": (bad_state("fedavgm", STATE, step=0), "aggregationState.step"),
+        "step true": (bad_state("fedavgm", STATE, step=True), "aggregationState.step"),
+        "version 1 with aggregationState": (
+            (version2("fedavgm", STATE) | {"version": 1}, WEIGHTS, STATE), "aggregationState needs version 2",
+        ),
+        "version 1 with a state block": ((metadata(), WEIGHTS, STATE), "The checkpoint file must be"),
+        "version 2 without its state": ((version2("fedavgm", STATE), WEIGHTS, b""), "The checkpoint file must be"),
+        "version 2 without aggregationState": ((metadata(version=2), WEIGHTS, b""), "aggregationState"),
+        "entry with another partition id": (
+            (metadata(**PROGRESS | {"remainingWorkItems": {"b": item}}), WEIGHTS, b""), "partitionId",
+        ),
+        "entry without records": (
+            (metadata(**PROGRESS | {"remainingWorkItems": {"a@0+64": item | {"recordCount": 0}}}), WEIGHTS, b""),
+            "recordCount",
+        ),
+        "unknown work item": (
+            (metadata(**lists, remainingWorkItems={"a@0+64": item}), WEIGHTS, b""), "remainingWorkItems",
+        ),
+        "only trainedChunkIds": ((metadata(trainedChunkIds=["a"]), WEIGHTS, b""), "come together"),
+        "only remainingChunkIds": ((metadata(remainingChunkIds=["a"]), WEIGHTS, b""), "come together"),
+        "overlap": ((metadata(**lists | {"remainingChunkIds": ["b", "a"]}), WEIGHTS, b""), "must not overlap"),
+    }  # fmt: skip
+    fields = [
+        ("version", [0, 3, True, "1", 1.5, None]),
+        ("round", [-1, 1.5, True, "3", None]),
+        ("incomplete", [0, "false"]),
+        ("jobId", [7, ""]),
+        ("metrics", [None, [], {"values": {"loss": "0.5"}, "examplesProcessed": 1}, {"values": {}}]),
+        ("modelInfo", [None, []]),
+        ("settings", [None, "x"]),
+        ("chunkOrder", [["a", "a"], "a", [1]]),
+        ("trainedChunkIds", [["a", "a"], {}, [""]]),
+        ("remainingWorkItems", [[], {"a": 1}]),
+        ("module", [[], {"fileName": "model.wasm", "bytes": 0, "sha256": "ab" * 32}, {"bytes": 1, "sha256": "ab"}]),
+        ("auxiliaryWeights", [[], {"reward": "xy"}]),
+    ]
+    seeds_refused = [str(2**64), "-1", "007", "", 42, None]
+    experiences = [{"jobSeed": seed, "nextUnit": 0} for seed in seeds_refused]
+    experiences += [{"jobSeed": "1", "nextUnit": unit} for unit in (-1, 1.5, "0", None)]
+    for field, values in [*fields, ("experience", experiences)]:
+        for value in values:
+            whole[f"{field} {json.dumps(value)}"] = ((metadata(**{field: value}), WEIGHTS, b""), field)
+    return whole
+
+
+def checkpoint_file(text, weights, state):
+    return struct.pack("<I", len(text.encode())) + text.encode() + weights + state
+
+
+def checkpoints():
+    good, bad = good_checkpoints(), bad_checkpoints()
+    texts = stringify([parts[0] for parts in good.values()] + [parts[0] for parts, _ in bad.values()])
+    texts = [vector["compact"] for vector in texts]
+    vectors = {"good": [], "refused": []}
+    for (name, (_, weights, state)), text in zip(good.items(), texts, strict=False):
+        vectors["good"].append(
+            {
+                "name": name,
+                "file": checkpoint_file(text, weights, state).hex(),
+                "metadata": text,
+                "weights": weights.hex(),
+                "state": state.hex(),
+            }
+        )
+    for (name, ((_, weights, state), says)), text in zip(bad.items(), texts[len(good) :], strict=True):
+        vectors["refused"].append({"name": name, "file": checkpoint_file(text, weights, state).hex(), "says": says})
+    return vectors
+
+
 if __name__ == "__main__":
     save("seeds.json", seeds())
-    save("json.json", json_texts())
+    save("json.json", stringify(JSON_VALUES))
     save("aggregation.json", aggregation())
+    save("checkpoints.json", checkpoints())
