@@ -23,7 +23,7 @@ from typing import Any
 import wasmtime
 
 from weei_core.abi.codes import refusal
-from weei_core.abi.host import Answer, ModuleRun
+from weei_core.abi.host import ModuleRun
 from weei_core.abi.limits import Limits
 from weei_core.abi.memory import FileSlice
 from weei_core.abi.module import has_export, memory_maximum_pages
@@ -62,13 +62,12 @@ class TaskRunner:
     def _instance(self) -> ModuleRun:
         return ModuleRun(self.module, self.engine, self.limits, on_progress=self.on_progress, on_call=self.on_call)
 
-    def _loaded(self, run: ModuleRun, task: Task, inputs: Mapping[str, FileSlice]) -> Answer:
+    def _loaded(self, run: ModuleRun, task: Task, inputs: Mapping[str, FileSlice]) -> None:
         """The part of the call sequence that every operation on weights shares."""
-        info = run.get_model_info()
+        run.get_model_info()
         run.load_model(inputs["weights"])
         for index, slot in enumerate(task.get("auxiliary", ())):
             run.load_auxiliary(slot, inputs[f"auxiliary/{index}"])
-        return info
 
     def _describe(self, task: Task, inputs: Mapping[str, FileSlice], outputs: Mapping[str, int]) -> Outcome:
         with self._instance() as run:
@@ -80,11 +79,11 @@ class TaskRunner:
                 assert region is not None
                 run.save(region, outputs["weightsOut"])
                 weights = FileSlice(outputs["weightsOut"], 0, region.bytes)
+            if run.get_model_info().text != info.text:
+                message = "getModelInfo must answer the same every time; asked again, it answered something else."
+                raise refusal("invalid_result", message, operation="getModelInfo")
         with self._instance() as run:
-            again = self._loaded(run, {}, {"weights": weights})
-        if again.text != info.text:
-            message = "getModelInfo must answer the same every time; a second instance answered something else."
-            raise refusal("invalid_result", message, operation="getModelInfo")
+            self._loaded(run, {}, {"weights": weights})
         warnings: list[JsonValue] = []
         if memory_maximum_pages(self.module) is None:
             warnings.append("The module declares no maximum for its memory; results may depend on the device.")

@@ -1,0 +1,31 @@
+;; Counts its own trainings in a global and traps when round is 2: an instance that is used again after the trap would
+;; report 3 (C57). The count is examplesProcessed, a single digit.
+(module
+  (memory (export "memory") 1 4)
+  (data (i32.const 16) "{}")
+  (data (i32.const 64) "{\"weights\":{\"pointer\":1024,\"bytes\":4},\"metrics\":{},\"uniqueExamples\":1,\"examplesProcessed\":0}")
+  (data (i32.const 256) "{\"pointer\":1024,\"bytes\":4}")
+  (global $top (mut i32) (i32.const 4096))
+  (global $length (mut i32) (i32.const 0))
+  (global $count (mut i32) (i32.const 0))
+  (func $say (param $at i32) (param $bytes i32) (result i32)
+    (global.set $length (local.get $bytes))
+    (local.get $at))
+  (func (export "alloc") (param $bytes i32) (result i32)
+    (local $at i32)
+    (local.set $at (global.get $top))
+    (global.set $top
+      (i32.and (i32.const -16) (i32.add (i32.const 15) (i32.add (local.get $at) (local.get $bytes)))))
+    (local.get $at))
+  (func (export "free") (param i32 i32))
+  (func (export "resultLength") (result i32) (global.get $length))
+  (func (export "getModelInfo") (param i32 i32) (result i32) (call $say (i32.const 16) (i32.const 2)))
+  (func (export "createInitialWeights") (param i32 i32) (result i32) (call $say (i32.const 256) (i32.const 26)))
+  (func (export "loadModel") (param i32 i32) (result i32) (call $say (i32.const 16) (i32.const 2)))
+  ;; The request is {"experience":{…},"settings":{},"round":n}: its last digit is the byte before the closing brace.
+  (func (export "train") (param $at i32) (param $bytes i32) (result i32)
+    (global.set $count (i32.add (global.get $count) (i32.const 1)))
+    (if (i32.eq (i32.const 50) (i32.load8_u (i32.add (local.get $at) (i32.sub (local.get $bytes) (i32.const 2)))))
+      (then unreachable))
+    (i32.store8 (i32.const 154) (i32.add (i32.const 48) (global.get $count)))
+    (call $say (i32.const 64) (i32.const 92))))
