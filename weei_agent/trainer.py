@@ -1,0 +1,237 @@
+"""Runs assignments in jailed children, never in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from weei_agent.outcomes import first_error
+from weei_agent.ranges import Part, merge_parts, parts_of
+from weei_agent.state import Assignment
+from weei_core import strict_json
+from weei_core.abi.limits import Limits
+from weei_core.abi.progress import Report
+from weei_core.abi.requests import DataRange, Units, Work
+from weei_core.errors import ModelError
+from weei_core.jail.parent import InputFile, Jail
+from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.results import TrainResult, parse_train_result
+
+T = TypeVar("T")
+RUN_SECONDS = 24 * 3600.0
+"""A backstop only: an attempt has a time of its own, and ends sooner when nothing moves."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One assignment with its files, all verified. `weights_out` is the file to make."""
+
+    assignment: Assignment
+    module: Path
+    weights: Path
+    auxiliary: tuple[Path, ...]
+    data: Path | None
+    weights_out: Path
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What all Workers of an assignment reported so far, together."""
+
+    processed: int
+    total: int | None
+    steps: int | None
+
+
+class Listener(Protocol):
+    """Called on the event loop; each call is a sign of life."""
+
+    def entered(self, operation: str, workers: int) -> None: ...
+
+    def progressed(self, progress: Progress) -> None: ...
+
+
+class Trainer(Protocol):
+    """What fails is a `ModelError`. Cancelling a call ends its children at once."""
+
+    async def load(self, module: Path) -> ModelInfo: ...
+
+    async def train(self, order: Order, listener: Listener) -> TrainResult: ...
+
+    async def close(self) -> None: ...
+
+
+class JailTrainer:
+    """At most `workers` children, kept from one assignment to the next; each runs one range at a time."""
+
+    def __init__(self, scratch: Path, compiled: Path, *, memory_bytes: int, workers: int) -> None:
+        self._scratch = scratch
+        self._compiled = compiled
+        self._limits = Limits(memory_bytes=memory_bytes, run_seconds=RUN_SECONDS)
+        self._workers = workers
+        self._info: ModelInfo | None = None
+        self._idle: list[tuple[Path, Jail]] = []
+        self._running: set[Jail] = set()
+
+    async def load(self, module: Path) -> ModelInfo:
+        """Compiles, and lets the module make weights and load them: what an assignment will do, without the work."""
+        weights_out = self._scratch / "describe.weights"
+        run = partial(self._run, module, {"operation": "describe", "seed": "0"}, {}, weights_out)
+        try:
+            outcome = await self._in_thread(run)
+        finally:
+            weights_out.unlink(missing_ok=True)
+        self._info = parse_model_info(str(outcome["modelInfo"]).encode())
+        return self._info
+
+    async def train(self, order: Order, listener: Listener) -> TrainResult:
+        parts = parts_of(order.assignment)
+        free, loop = asyncio.Semaphore(self._workers), asyncio.get_running_loop()
+        progress = _Sum(len(parts), listener)
+
+        async def play(part: Part) -> tuple[Path, TrainResult]:
+            target = order.weights_out if len(parts) == 1 else order.weights_out.with_suffix(f".{part.index}")
+            async with free:
+                hear = _Ear(loop, listener, progress, part.index, lambda: len(self._running))
+                return target, await self._play(order, part, target, hear)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(play(part)) for part in parts]
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
+        results = [task.result() for task in tasks]
+        if len(parts) == 1:
+            return results[0][1]
+        return await self._in_thread(partial(merge_parts, order.weights, results, order.weights_out))
+
+    async def close(self) -> None:
+        for jail in self._running:
+            jail.kill()
+        while self._idle:
+            await asyncio.to_thread(self._idle.pop()[1].close)
+
+    async def _play(self, order: Order, part: Part, target: Path, ear: _Ear) -> TrainResult:
+        task = {
+            "operation": "train",
+            "auxiliary": [slot.id for slot in order.assignment.auxiliary],
+            "work": asdict(_work(order.assignment, part)),
+        }
+        inputs = {"weights": InputFile(order.weights)}
+        inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(order.auxiliary)}
+        if order.data is not None:
+            inputs["data"] = InputFile(order.data)
+        run = partial(self._run, order.module, task, inputs, target, ear)
+        try:
+            outcome = await self._in_thread(run)
+        except ModelError as error:
+            if error.code != "crash":
+                raise
+            outcome = await self._in_thread(run)  # a dead Worker's range is played again, once
+        assert self._info is not None
+        result = strict_json.loads(str(outcome["result"]), what="train")
+        experience = part.units is not None
+        return parse_train_result(
+            result, assigned=part.size, experience=experience, declared_metrics=self._info.metric_ids
+        )
+
+    def _run(
+        self, module: Path, task: dict[str, Any], inputs: dict[str, InputFile], target: Path, ear: _Ear | None = None
+    ) -> dict[str, strict_json.JsonValue]:
+        """In a thread. A child that is still good afterwards is kept for the next run."""
+        jail = self._take(module)
+        self._running.add(jail)
+        try:
+            with target.open("w+b") as out:
+                outcome = jail.run(
+                    task,
+                    inputs,
+                    {"weightsOut": out},
+                    on_progress=ear.report if ear else None,
+                    on_call=ear.call if ear else None,
+                )
+        finally:
+            self._running.discard(jail)
+            if jail.alive:
+                self._idle.append((module, jail))
+        return outcome
+
+    def _take(self, module: Path) -> Jail:
+        while self._idle:
+            held, jail = self._idle.pop()
+            if held == module:
+                return jail
+            jail.close()
+        return Jail(module, self._limits, cache=self._compiled)
+
+    async def _in_thread(self, function: Callable[[], T]) -> T:
+        """A thread cannot be cancelled, but what it waits for can be killed."""
+        running = asyncio.ensure_future(asyncio.to_thread(function))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                for jail in list(self._running):
+                    jail.kill()
+                await asyncio.wait([running], timeout=0.1)
+            running.exception()  # seen, and no longer of interest
+            raise
+
+
+@dataclass
+class _Sum:
+    """Adds up what the Workers report; each reports for its own range only."""
+
+    parts: int
+    listener: Listener
+    latest: dict[int, Report] = field(default_factory=dict)
+
+    def add(self, index: int, report: Report) -> None:
+        self.latest[index] = report
+        self.listener.progressed(
+            Progress(self._of("processedExamples") or 0, self._total(), self._of("optimizerSteps"))
+        )
+
+    def _of(self, name: str) -> int | None:
+        numbers = [value for report in self.latest.values() if isinstance(value := report.get(name), int)]
+        return sum(numbers) if numbers else None
+
+    def _total(self) -> int | None:
+        return self._of("totalExamples") if len(self.latest) == self.parts else None
+
+
+@dataclass(frozen=True)
+class _Ear:
+    """Takes what one child says from its thread to the event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    listener: Listener
+    sum: _Sum
+    index: int
+    running: Callable[[], int]
+
+    def report(self, report: Report) -> None:
+        self._tell(self.sum.add, self.index, report)
+
+    def call(self, operation: str) -> None:
+        self._tell(self.listener.entered, operation, self.running())
+
+    def _tell(self, function: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop ended before the child did
+            self.loop.call_soon_threadsafe(function, *arguments)
+
+
+def _work(assignment: Assignment, part: Part) -> Work:
+    data = assignment.data
+    return Work(
+        settings=assignment.settings,
+        round=assignment.round,
+        seed=assignment.seed,
+        data=DataRange(data.format, data.recordStart, data.recordCount) if data else None,
+        units=Units(part.units.seed, part.units.unitStart, part.units.unitCount) if part.units else None,
+    )
