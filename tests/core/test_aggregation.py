@@ -9,6 +9,7 @@ import json
 import math
 import struct
 import tempfile
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -368,6 +369,36 @@ def test_files_give_the_same_as_memory():
             expected = Run(W0).merge(FEDADAM, (2, A[1]))
             assert (weights.read(), state.read()) == (expected.weights, expected.state)
             assert result.step == 1
+
+
+class Zeros:
+    """Weights of any size without the memory for them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def readinto(self, offset: int, buffer: memoryview) -> None:
+        buffer[:] = bytes(len(buffer))
+
+
+@pytest.mark.parametrize(("size", "participants"), [(1 << 22, 2), (1 << 26, 2), (1 << 22, 32)])
+def test_memory_depends_on_neither_size_nor_participants(size, participants):
+    updates = [WeightedSource(Zeros(size), 1, (place,)) for place in range(participants)]
+    with tempfile.TemporaryFile() as weights, tempfile.TemporaryFile() as state:
+        tracemalloc.start()
+        try:
+            merge(
+                start=Zeros(size),
+                updates=updates,
+                state=None,
+                step=1,
+                method=parse_aggregation({"method": "fedavgm"}),
+                weights_out=weights,
+                state_out=state,
+            )
+            assert tracemalloc.get_traced_memory()[1] < 8_000_000
+        finally:
+            tracemalloc.stop()
 
 
 def test_no_claimed_step_keeps_the_server_busy():
