@@ -102,12 +102,21 @@ bool weei_seed(json request, uint64_t *seed) {
     return json_to_u64(text, seed) || weei_fail("seed is not an unsigned 64-bit integer in a decimal string");
 }
 
+// An integer of 32 bits whose path is not known at compile time: `<path>.<key>`.
+static bool read_u32(json object, const char *path, const char *key, uint64_t *value) {
+    char whole[MESSAGE_BYTES];
+    uint32_t length = 0;
+    for (; *path != '\0' && length < MESSAGE_BYTES / 2; path++) whole[length++] = *path;
+    for (whole[length++] = '.'; *key != '\0'; key++) whole[length++] = *key;
+    whole[length] = '\0';
+    return weei_integer(object, whole, 0, UINT32_MAX, value);
+}
+
 bool weei_read_buffer(json parent, const char *path, weei_buffer *buffer) {
     json object;
     uint64_t pointer, bytes;
     if (!weei_object(parent, path, &object)) return false;
-    if (!weei_integer(object, "pointer", 0, UINT32_MAX, &pointer)) return false;
-    if (!weei_integer(object, "bytes", 0, UINT32_MAX, &bytes)) return false;
+    if (!read_u32(object, path, "pointer", &pointer) || !read_u32(object, path, "bytes", &bytes)) return false;
     if (!weei_is_live(pointer, bytes)) return weei_fail("%s is not in memory that alloc gave", path);
     if (pointer % 16 != 0) return weei_fail("%s.pointer is not 16-byte aligned", path);
     *buffer = (weei_buffer){(uint32_t)pointer, (uint32_t)bytes};

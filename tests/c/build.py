@@ -7,10 +7,10 @@ HERE = Path(__file__).resolve().parent
 MODELS = HERE.parents[1] / "reference_models"
 
 # Without PIE static data lies below 4 GiB, so that its addresses fit the ABI's 32 bits (see native.c).
-FLAGS = (
-    "-std=c17 -O1 -g -ffp-contract=off -Wall -Wextra -Werror -no-pie -fno-pie "
-    "-fsanitize=address,undefined -fno-sanitize-recover=all"
-).split()
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+LOW_ADDRESSES = ("-no-pie", "-fno-pie")
+SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", *WARNINGS, *LOW_ADDRESSES, *SANITIZERS)
 
 
 def sources(program: str) -> list[Path]:

@@ -26,9 +26,10 @@ class Driver:
         signed = [value - (1 << 32) if value >= 1 << 31 else value for value in arguments]
         return int(function(self.store, *signed) or 0) & 0xFFFFFFFF
 
-    def read(self, pointer: int, size: int) -> bytes:
-        content = bytes(self.memory.read(self.store, pointer, pointer + size))
-        assert len(content) == size
+    def read(self, pointer: int, bytes: int) -> bytearray:
+        """The arguments are named as in a module's answer: `read(**answer["weights"])`."""
+        content = self.memory.read(self.store, pointer, pointer + bytes)
+        assert len(content) == bytes
         return content
 
     def _json(self, pointer: int, size: int) -> Any:
@@ -56,5 +57,5 @@ class Driver:
     def run(self, name: str, request: dict[str, Any]) -> dict[str, Any]:
         return self.text(name, json.dumps(request, separators=(",", ":"), ensure_ascii=False).encode())
 
-    def load(self, weights: bytes) -> dict[str, Any]:
-        return self.run("loadModel", {"weights": self.put(weights)})
+    def load(self, weights: bytes) -> None:
+        assert self.run("loadModel", {"weights": self.put(weights)}) == {}
