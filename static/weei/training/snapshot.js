@@ -66,8 +66,10 @@ export class Diagnostics {
   /** @param {import("../types.js").TrainReport} report */
   progress(report) {
     const performance = this.#performance;
-    performance.processedExamples = Math.max(performance.processedExamples, report.processedExamples);
     performance.totalExamples = report.totalExamples ?? performance.totalExamples;
+    const most = performance.totalExamples === "unknown" ? Infinity : performance.totalExamples;
+    // Shown progress neither falls nor passes its total, whatever a module says (C61).
+    performance.processedExamples = Math.max(performance.processedExamples, Math.min(report.processedExamples, most));
     performance.optimizerSteps = report.optimizerSteps ?? performance.optimizerSteps;
     performance.lastProgressAt = this.#wall();
     this.rate.add(performance.processedExamples);

@@ -1,0 +1,142 @@
+/** One attempt at one assignment: receive, prepare, train, upload. Whoever aborts its signal ends it at once. */
+import { sha256 } from "../hash.js";
+import { workOf } from "../host/assignment.js";
+import { Problem } from "../net/http.js";
+import { upload } from "../net/upload.js";
+
+/** @typedef {import("../types.js").Assignment} Assignment */
+/**
+ * How it ended. `failed`: the server must be told; `refused`: the server has failed it; `stale`: it was over already.
+ * @typedef {{kind: "received" | "stale" | "aborted" | "unauthorized"} | {kind: "failed" | "refused", reason: string}} Outcome
+ */
+
+const REFUSED = new Set(["wrong_size", "non_finite", "invalid_report"]);
+
+/** @param {string} text base64 */
+function decodeBase64(text) {
+  return new Blob([Uint8Array.from(atob(text), (char) => char.charCodeAt(0))]);
+}
+
+export class Attempt {
+  #abort = new AbortController();
+  #context;
+  /** All bytes of the update have left: only the server's answer is missing. */
+  sent = false;
+
+  /**
+   * @param {Assignment} assignment
+   * @param {{job: import("../types.js").PeerJob, artifacts: import("./artifacts.js").JobArtifacts, runner: import("./runner.js").TrainingRunner,
+   *   http: import("../net/http.js").Http, transfers: import("./transfers.js").TransferLog, peerId: string, now: () => number,
+   *   confirm: (attempt: Attempt) => Promise<void>, enter: (stage: import("../types.js").Stage) => void,
+   *   progress: (report: import("../types.js").TrainReport) => void, model: (info: {id: string, version: string}) => void,
+   *   httpStack?: unknown}} context
+   */
+  constructor(assignment, context) {
+    this.assignment = assignment;
+    this.#context = context;
+    this.deadline = context.now() + assignment.secondsLeft * 1000;
+  }
+
+  get id() {
+    return this.assignment.attemptId;
+  }
+
+  /** @param {string} reason */
+  abort(reason) {
+    this.#abort.abort(new DOMException(reason, "AbortError"));
+  }
+
+  /** @returns {Promise<Outcome>} */
+  async run() {
+    try {
+      const inputs = await this.#receive();
+      await this.#context.confirm(this);
+      this.#abort.signal.throwIfAborted();
+      await this.#upload(await this.#train(inputs));
+      return { kind: "received" };
+    } catch (error) {
+      return this.#outcome(error);
+    }
+  }
+
+  /** @returns {Promise<import("../train-worker.js").TrainInputs>} */
+  async #receive() {
+    const { artifacts, job, enter } = this.#context;
+    const { assignment } = this;
+    const { signal } = this.#abort;
+    if (assignment.split !== 1) throw new Error(`This browser plays undivided assignments; this one is divided into ${assignment.split}.`);
+    enter("receiving");
+    const module = await artifacts.module(job.id, { ...job.module, sha256: assignment.moduleSha256 }, signal);
+    const auxiliary = [];
+    for (const slot of assignment.auxiliary) {
+      auxiliary.push({ id: slot.id, bytes: await artifacts.fetch(job.id, slot, { signal }) });
+    }
+    const data = assignment.data ? await artifacts.fetch(job.id, assignment.data, { signal }) : undefined;
+    return { module, weights: await this.#weights(), auxiliary, data, work: workOf(assignment) };
+  }
+
+  async #weights() {
+    const { weights, jobId } = this.assignment;
+    if (weights.inline !== undefined) {
+      const blob = decodeBase64(weights.inline);
+      if (blob.size === weights.bytes && (await sha256(blob)) === weights.sha256) return blob;
+    }
+    return this.#context.artifacts.fetch(jobId, weights, { signal: this.#abort.signal, keep: false });
+  }
+
+  /** @param {import("../train-worker.js").TrainInputs} inputs */
+  async #train(inputs) {
+    const { runner, job, enter, progress, model } = this.#context;
+    enter("preparing");
+    const trained = await runner.train(inputs, {
+      stallMinutes: job.stallMinutes,
+      signal: this.#abort.signal,
+      onStage: enter,
+      onProgress: progress,
+    });
+    const { examplesProcessed, optimizerSteps } = trained.result;
+    progress({ processedExamples: examplesProcessed, ...(optimizerSteps === undefined ? {} : { optimizerSteps }) });
+    model(trained.info);
+    return trained;
+  }
+
+  /** @param {import("./runner.js").Trained} trained */
+  async #upload({ weights, result }) {
+    const { http, transfers, peerId, enter, httpStack } = this.#context;
+    const { attemptId, jobId, round } = this.assignment;
+    const { examplesProcessed, uniqueExamples, metrics, optimizerSteps } = result;
+    const { signal } = this.#abort;
+    enter("uploading");
+    const digest = await sha256(weights, { signal });
+    const transfer = transfers.begin({ jobId, peerId, artifactId: digest, direction: "send", totalBytes: weights.size });
+    const report = JSON.stringify({ round, examplesProcessed, uniqueExamples, metrics, optimizerSteps });
+    try {
+      await upload(weights, this.assignment.weights.bytes, {
+        endpoint: http.url("/bytes/uploads"),
+        headers: http.headers(),
+        metadata: { kind: "update", attempt: attemptId, sha256: digest, report },
+        signal,
+        httpStack,
+        onProgress: (sent) => {
+          this.sent = sent >= weights.size;
+          transfer.progress(sent);
+        },
+      });
+    } finally {
+      transfer.end();
+    }
+  }
+
+  /** @param {unknown} error @returns {Outcome} */
+  #outcome(error) {
+    if (this.#abort.signal.aborted) return { kind: "aborted" };
+    if (error instanceof Problem) {
+      if (error.code === "stale_attempt") return { kind: "stale" };
+      // The server kept what it got first from this attempt: nothing is left to do.
+      if (error.code === "already_received") return { kind: "received" };
+      if (error.code === "unauthorized") return { kind: "unauthorized" };
+      if (REFUSED.has(error.code)) return { kind: "refused", reason: error.message };
+    }
+    return { kind: "failed", reason: error instanceof Error && error.message ? error.message : `The assignment failed: ${String(error)}.` };
+  }
+}
