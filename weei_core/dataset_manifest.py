@@ -164,6 +164,21 @@ def check_manifest_against_model(manifest: DatasetManifest, info: ModelInfo, whe
         )
 
 
+def check_plain_validation(validation: FoundFile, info: ModelInfo) -> None:
+    """A validation file beside a plain list of chunks: its format is the first chunk's, nothing declares its size."""
+    if not info.capabilities.evaluation:
+        raise Invalid(
+            f"A validation file needs a model that declares evaluation; found {shown(validation.name)} without one.",
+            field="validation",
+        )
+    limit = info.max_chunk_bytes or MAX_CHUNK_BYTES
+    if not 1 <= validation.bytes <= limit:
+        raise Invalid(
+            f"The validation file {shown(validation.name)} must have 1 to {limit} bytes; found {validation.bytes}.",
+            field="validation",
+        )
+
+
 def _refuse_part_like_ids(manifest: DatasetManifest, where: str) -> None:
     """A chunk may not be called what a part of another chunk would be called: queues hold both kinds of id."""
     ids = {chunk.id for chunk in manifest.chunks}

@@ -197,7 +197,7 @@ class ModelInfo(Loose):
 
 def parse_model_info(data: bytes | dict[str, Any]) -> ModelInfo:
     """Read the JSON that a module returned, or `modelInfo` out of a checkpoint's metadata."""
-    raw = js_json.dumps(data).encode("utf-8", "surrogatepass") if isinstance(data, dict) else data
+    raw = js_json.dumps(data).encode() if isinstance(data, dict) else data
     if len(raw) > MAX_MODEL_INFO_BYTES:
         raise Invalid(f"modelInfo must be at most {MAX_MODEL_INFO_BYTES} bytes; found {len(raw)}.", field="modelInfo")
     info = validate(ModelInfo, strict_json.loads(raw, what="modelInfo"), "modelInfo")

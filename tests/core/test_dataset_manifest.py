@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,13 +10,15 @@ from weei_core import js_json
 from weei_core.dataset_manifest import (
     MAX_MANIFEST_BYTES,
     MAX_METADATA_BYTES,
+    DatasetManifest,
     FoundFile,
+    check_plain_validation,
     largest_metadata_bytes,
     match_files,
     parse_manifest,
 )
 from weei_core.errors import Invalid
-from weei_core.model_info import parse_model_info
+from weei_core.model_info import ModelInfo, parse_model_info
 
 GOLDEN_FOLDER = Path(__file__).parent.parent / "golden"
 GOLDEN = json.loads((GOLDEN_FOLDER / "manifests.json").read_text(encoding="utf-8"))
@@ -23,15 +26,15 @@ INFOS = json.loads((GOLDEN_FOLDER / "model_info.json").read_text(encoding="utf-8
 CHUNK = GOLDEN["chunk"]
 
 
-def info_of(kind="dataset", **changes):
+def info_of(kind: str = "dataset", **changes: object) -> ModelInfo:
     return parse_model_info({**INFOS[kind], **changes})
 
 
-def manifest_of(*changes, info=None):
+def manifest_of(*changes: dict[str, Any], info: ModelInfo | None = None) -> DatasetManifest:
     return parse_manifest(json.dumps([{**CHUNK, **change} for change in changes]).encode(), info)
 
 
-def numbered(count, **changes):
+def numbered(count: int, **changes: object) -> list[dict[str, Any]]:
     return [{"id": f"chunk-{i:03}", "fileName": f"training-{i:03}.bin", **changes} for i in range(1, count + 1)]
 
 
@@ -135,10 +138,19 @@ def test_a_chunk_may_not_be_called_like_a_part_of_another():
     assert refused.value.field == "[1].id"
 
 
+@pytest.mark.parametrize(("size", "evaluates"), [(0, True), (8388609, True), (4, False)])
+def test_a_plain_validation_file_fits_a_model_that_evaluates(size, evaluates):
+    can = {"evaluation": True}
+    check_plain_validation(FoundFile("v.bin", 8388608, "0" * 64), info_of(capabilities=can))
+    with pytest.raises(Invalid) as refused:
+        check_plain_validation(FoundFile("v.bin", size, "0" * 64), info_of(capabilities=can if evaluates else {}))
+    assert refused.value.field == "validation"
+
+
 # --- Checkpoint metadata ---
 
 
-def metadata_of(manifest, info, parts):
+def metadata_of(manifest: DatasetManifest, info: ModelInfo, parts: list[tuple[str, int, int]]) -> dict[str, Any]:
     """Checkpoint metadata as large as it gets: shuffled, `parts` open parts, everything else present."""
     ids = [chunk.id for chunk in manifest.chunks]
     ranges = {f"{chunk_id}@{start}+{count}": (chunk_id, start, count) for chunk_id, start, count in parts}
@@ -207,7 +219,7 @@ def test_counts_256_open_parts_for_models_that_cut_chunks():
 # --- Files ---
 
 
-def files_of(manifest):
+def files_of(manifest: DatasetManifest) -> list[FoundFile]:
     return [FoundFile(chunk.file_name, chunk.bytes, chunk.sha256) for chunk in manifest.chunks]
 
 

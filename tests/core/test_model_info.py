@@ -1,6 +1,7 @@
 import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from weei_core.errors import Invalid
 from weei_core.model_info import (
     MAX_MODEL_INFO_BYTES,
+    ModelInfo,
     allowed_methods,
     check_against_weights,
     parse_model_info,
@@ -19,14 +21,14 @@ GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "model_info.json"
 HASH = "ab" * 32
 
 
-def model_info(of: str = "dataset", **changes: object):
+def model_info(of: str = "dataset", **changes: object) -> ModelInfo:
     return parse_model_info({**GOLDEN[of], **changes})
 
 
-def changed_at(value, path, new):
+def changed_at(value: dict[str, Any], path: list[Any], new: object) -> dict[str, Any]:
     """`value` with `new` at `path`; None takes the field away."""
     value = copy.deepcopy(value)
-    holder = value
+    holder: Any = value
     for step in path[:-1]:
         holder = holder[step]
     if new is None:
@@ -39,9 +41,10 @@ def changed_at(value, path, new):
 def test_reads_the_founding_examples():
     dataset, experience = model_info("dataset"), model_info("experience")
     assert (dataset.id, dataset.max_chunk_bytes, dataset.metrics[0].direction) == ("my-model", 8388608, "minimize")
-    assert (dataset.is_experience, dataset.reads_data, dataset.metric_ids) == (False, True, {"loss"})
+    assert (dataset.is_experience, dataset.reads_data, set(dataset.metric_ids)) == (False, True, {"loss"})
     assert dataset.capabilities.evaluation is False
     assert (experience.is_experience, experience.reads_data) == (True, False)
+    assert experience.work_source is not None
     assert experience.work_source.units_per_assignment.maximum == 4096
 
 
@@ -126,7 +129,7 @@ def test_refuses_weights_that_are_no_floats(weight_bytes):
         check_against_weights(model_info("experience"), weight_bytes)
 
 
-def slot(**changes):
+def slot(**changes: object) -> dict[str, Any]:
     return {"id": "s", "role": "r", "bytes": 16, **changes}
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from weei_core import strict_json
 from weei_core.errors import Invalid
-from weei_core.model_info import parse_model_info
+from weei_core.model_info import ModelInfo, parse_model_info
 from weei_core.training_settings import changed, check_checkpoint_size, parse_settings
 
 GOLDEN_FOLDER = Path(__file__).parent.parent / "golden"
@@ -16,11 +16,11 @@ INFOS = json.loads((GOLDEN_FOLDER / "model_info.json").read_text(encoding="utf-8
 BASE = GOLDEN["base"]
 
 
-def dataset_info(**changes: object):
+def dataset_info(**changes: object) -> ModelInfo:
     return parse_model_info({**INFOS["dataset"], **changes})
 
 
-def experience_info(**changes: object):
+def experience_info(**changes: object) -> ModelInfo:
     return parse_model_info({**INFOS["experience"], **changes})
 
 

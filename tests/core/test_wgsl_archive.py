@@ -1,5 +1,6 @@
 import hashlib
 import json
+from typing import Any
 
 import pytest
 
@@ -11,16 +12,16 @@ from weei_core.wgsl_archive import ShaderArchive, check_archive_file, check_arch
 CODE = "@compute @workgroup_size(64) fn main() {}\n// é\n"
 
 
-def module(id_="matmul", code=CODE, **changes):
+def module(id_: str = "matmul", code: str = CODE, **changes: object) -> dict[str, Any]:
     return {"id": id_, "sha256": hashlib.sha256(code.encode()).hexdigest(), "code": code, **changes}
 
 
-def archive_of(*modules, **changes):
+def archive_of(*modules: object, **changes: object) -> bytes:
     value = {"schema": "weei-wgsl-archive", "schemaVersion": 1, "modules": list(modules), **changes}
     return json.dumps(value).encode()
 
 
-def declared(data, *modules):
+def declared(data: bytes, *modules: dict[str, Any]) -> ShaderArchive:
     refs = [{"id": item["id"], "sha256": item["sha256"]} for item in modules]
     value = {
         "fileName": "shaders.json",
@@ -31,7 +32,7 @@ def declared(data, *modules):
     return validate(ShaderArchive, value, "shaderArchive")
 
 
-def found(data, name="shaders.json"):
+def found(data: bytes, name: str = "shaders.json") -> FoundFile:
     return FoundFile(name, len(data), hashlib.sha256(data).hexdigest())
 
 
