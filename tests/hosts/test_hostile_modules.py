@@ -70,7 +70,9 @@ def write(folder, data):
 def test_refuses_by_name(case, tmp_path, neighbour):
     with pytest.raises(ModelError) as refusal:
         describe_and_train(write(tmp_path, case.wasm()))
-    assert (refusal.value.code, refusal.value.operation) == (case.code, case.operation or "compile"), refusal.value.message
+    assert (refusal.value.code, refusal.value.operation) == (case.code, case.operation or "compile"), (
+        refusal.value.message
+    )
     assert refusal.value.message.strip()
     assert len(refusal.value.message) <= 1000
     assert neighbour() == bytes.fromhex("0000803f" * 4)

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -84,6 +85,8 @@ class Jail:
         self._module = module
         self._operation = _COMPILE
         self._killed = False
+        self._stderr = ""
+        self._lock = threading.Lock()
         size = module.stat().st_size
         if size > MAX_MODULE_BYTES:
             message = f"The module has {size} bytes; at most {MAX_MODULE_BYTES} are allowed."
@@ -150,7 +153,7 @@ class Jail:
     def kill(self) -> None:
         """End the child at once. A `run` in another thread raises `ModelError` with code cancelled."""
         self._killed = True
-        self._process.kill()
+        self._end()
 
     def close(self) -> None:
         """End the child and keep its `usage`. May be called again."""
@@ -204,7 +207,6 @@ class Jail:
                 self.kill()
                 raise self._death()
             if time.monotonic() > deadline:
-                self._process.kill()
                 raise self._death(f"{self._operation} was stopped after {seconds:g} seconds of wall time.")
             if received is None:
                 continue
@@ -223,7 +225,6 @@ class Jail:
             if strict_json.as_choice(message.get("type"), "type", kinds) == "call":
                 self._operation = strict_json.as_text(message.get("operation"), "operation", 64)
         except Invalid:
-            self._process.kill()
             raise self._death() from None
         return message
 
@@ -250,15 +251,21 @@ class Jail:
         """End the child, if it has not ended itself, and take its last words and its use of resources."""
         if self.usage is not None:
             return
-        self._process.kill()
-        stderr = self._process.stderr
-        self._stderr = str(stderr.read(_MAX_STDERR_BYTES), "utf-8", "replace") if stderr else ""
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        if stderr:
-            stderr.close()
+        self._end()
+        if self._process.stderr:
+            with self._process.stderr as stderr:
+                self._stderr = str(stderr.read(_MAX_STDERR_BYTES), "utf-8", "replace")
         self._channel.close()
-        self.usage = Usage(usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
+        with self._lock:
+            _, status, usage = os.wait4(self._process.pid, 0)
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+            self.usage = Usage(usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
+
+    def _end(self) -> None:
+        # Not Popen.kill: it would collect a child that is dead already, and with it the use of resources.
+        with self._lock:
+            if self.usage is None:
+                os.kill(self._process.pid, signal.SIGKILL)
 
 
 def _spawn() -> tuple[subprocess.Popen[bytes], Channel]:

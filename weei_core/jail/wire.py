@@ -31,6 +31,8 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
+        self._poll = select.poll()  # select() itself fails on descriptors from 1024 up
+        self._poll.register(end, select.POLLIN)
         self._buffer = bytearray()
         self._files: list[int] = []
 
@@ -56,7 +58,7 @@ class Channel:
             if message is not None:
                 files, self._files = self._files, []
                 return message, files
-            if timeout is not None and not select.select([self._socket], [], [], timeout)[0]:
+            if timeout is not None and not self._poll.poll(timeout * 1000):
                 return None
             try:
                 data, files, _, _ = socket.recv_fds(self._socket, 65536, MAX_FILES)

@@ -26,11 +26,13 @@ def empty_functions(count: int) -> bytes:
     return _HEAD + _ONE_TYPE + _section(3, count, bytes(count)) + _section(10, count, b"\2\0\x0b" * count)
 
 
-def jump_tables(tables: int, targets: int) -> bytes:
-    """One function with `tables` jump tables of `targets` entries each."""
-    table = b"\x41\0" + b"\x0e" + _number(targets) + bytes(targets) + b"\0"  # i32.const 0, br_table
-    body = b"\0" + b"\x02\x40" + (b"\x02\x40" + table + b"\x0b") * tables + b"\x0b\x0b"
-    return _HEAD + _ONE_TYPE + _section(3, 1, b"\0") + _section(10, 1, _number(len(body)) + body)
+def jump_tables(tables: int, targets: int, depth: int = 100) -> bytes:
+    """One function with `tables` jump tables of `targets` entries each, over `depth` nested blocks."""
+    spread = bytes(index % depth for index in range(targets))
+    table = b"\x20\0" + b"\x0e" + _number(targets) + spread + b"\0"  # local.get 0, br_table
+    body = b"\0" + (b"\x02\x40" * depth + table + b"\x0b" * depth) * tables + b"\x0b"
+    takes_index = _section(1, 1, b"\x60\1\x7f\0")
+    return _HEAD + takes_index + _section(3, 1, b"\0") + _section(10, 1, _number(len(body)) + body)
 
 
 def types(count: int) -> bytes:
