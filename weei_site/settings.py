@@ -139,7 +139,7 @@ _ENGINE_OPTIONS: dict[str, dict[str, object]] = {
     },
     "django.db.backends.postgresql": {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}},
 }
-DATABASES["default"]["OPTIONS"].update(_ENGINE_OPTIONS.get(str(DATABASES["default"]["ENGINE"]), {}))  # type: ignore[typeddict-item]
+DATABASES["default"]["OPTIONS"].update(_ENGINE_OPTIONS.get(str(DATABASES["default"]["ENGINE"]), {}))
 
 # --- Redis: hints, the task queue and what may be lost ------------------------------------------------------------
 # A unix socket's path may have 107 bytes at most, so the default lies in a short folder of its own.

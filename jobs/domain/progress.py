@@ -23,12 +23,16 @@ class Progress:
         return js_json.dumps({"pass": self.pass_no, "cursor": self.cursor, "requeued": rows})
 
 
+def _count(value: object) -> int:
+    return strict_json.as_int(value, "progress", 0, strict_json.EXACT_INT)
+
+
 def progress_from(text: str) -> Progress:
     value = strict_json.as_object(strict_json.loads(text), "progress")
     rows = [strict_json.as_list(row, "requeued") for row in strict_json.as_list(value["requeued"], "requeued")]
-    items = [[strict_json.as_int(n, "requeued") for n in row] for row in rows]
+    items = [[_count(n) for n in row] for row in rows]
     requeued = tuple(Item(p, c, start, count, bool(whole)) for p, c, start, count, whole in items)
-    return Progress(strict_json.as_int(value["pass"], "pass"), strict_json.as_int(value["cursor"], "cursor"), requeued)
+    return Progress(_count(value["pass"]), _count(value["cursor"]), requeued)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,14 @@ one of them wins the compare-and-swap of the round, inserts the checkpoint and d
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import close_old_connections, connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -22,6 +20,7 @@ from jobs.domain.rounds import After, Position, after_checkpoint, validation_due
 from jobs.models import Attempt, Job, Requeued, Round, Slot
 from jobs.services.dealing import pass_next, progress_of, round_open
 from jobs.services.events import enqueue, job_event
+from jobs.services.lease import kept_alive
 from jobs.services.ledger import ledger_text
 from jobs.services.lifecycle import parse_settings_text
 from jobs.services.settling import round_settle, slot_stop
@@ -33,8 +32,6 @@ from weei_core.errors import WeeiError
 from weei_core.model_info import ModelInfo, parse_model_info
 from weei_core.training_settings import TrainingSettings
 from weei_core.weights import Source
-
-MERGING_SECONDS = 5
 
 
 class LostUpdate(Exception):
@@ -82,7 +79,7 @@ def round_merge(round_id: int) -> None:
         return
     at = Round.objects.select_related("job__module", "job__dataset").get(pk=round_id)
     try:
-        with _says_it_works(round_id):
+        with kept_alive(lambda: Round.objects.filter(pk=round_id).update(merging_at=timezone.now())):
             slots = received_slots(at)
             merged = merge_slots(at, slots)
     except LostUpdate as lost:
@@ -99,26 +96,6 @@ def _give_up(round_id: int) -> None:
         job_pause_with_error(
             stuck.job_id, f"Round {stuck.number} could not be merged in {stuck.tries} tries. Resume to try again."
         )
-
-
-@contextlib.contextmanager
-def _says_it_works(round_id: int) -> Iterator[None]:
-    """Writes `merging_at` every 5 s, so that the sweeper does not start a second merge beside a long one."""
-    done = threading.Event()
-
-    def say() -> None:
-        while not done.wait(MERGING_SECONDS):
-            close_old_connections()
-            Round.objects.filter(pk=round_id).update(merging_at=timezone.now())
-        connection.close()
-
-    thread = threading.Thread(target=say, name=f"merging-{round_id}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:

@@ -56,7 +56,7 @@ def active_members(job: Job, now: datetime) -> QuerySet[Membership]:
 def queue_of(job: Job) -> PassQueue:
     """The queue of the pass at work. Counts of records are read for the positions that a caller asks for."""
     assert job.dataset is not None
-    dataset_id = job.dataset_id
+    dataset_id = job.dataset.pk
 
     def records_of(chunk_index: int) -> int:
         return Chunk.objects.values_list("example_count", flat=True).get(dataset_id=dataset_id, index=chunk_index)

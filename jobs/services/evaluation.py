@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -13,6 +13,7 @@ from checkpoints.services.artifacts import artifact_path
 from jobs.models import Job
 from jobs.services import modules
 from jobs.services.events import enqueue, job_event
+from jobs.services.lease import kept_alive
 from jobs.services.lifecycle import parse_settings_text
 from peers.outbox import hint_job
 from weei_core import js_json
@@ -44,11 +45,10 @@ def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
 def validation_run(checkpoint_id: int) -> None:
     """Evaluate one checkpoint if it is due, or if whoever had it is gone. A failure is noted; the job goes on."""
     now = timezone.now()
-    lease = now + timedelta(seconds=settings.MERGE_LEASE_SECONDS + settings.MODULE_WALL_SECONDS)
     taken = (
         Checkpoint.objects.filter(pk=checkpoint_id)
         .filter(Q(validation=Validation.DUE) | Q(validation=Validation.RUNNING, validation_lease__lt=now))
-        .update(validation=Validation.RUNNING, validation_lease=lease, validation_tries=F("validation_tries") + 1)
+        .update(validation=Validation.RUNNING, validation_lease=_lease(), validation_tries=F("validation_tries") + 1)
     )
     if not taken:
         return
@@ -56,8 +56,10 @@ def validation_run(checkpoint_id: int) -> None:
     if checkpoint.validation_tries > settings.TASK_TRIES:
         _failed(checkpoint, "The evaluation ended without an answer several times; the module may need too much.")
         return
+    row = Checkpoint.objects.filter(pk=checkpoint_id)
     try:
-        text = _evaluate(checkpoint)
+        with kept_alive(lambda: row.update(validation_lease=_lease())):
+            text = _evaluate(checkpoint)
     except WeeiError as error:
         _failed(checkpoint, error.message)
         return
@@ -66,6 +68,10 @@ def validation_run(checkpoint_id: int) -> None:
     )
     job_event(checkpoint.job_id, "validation.finished", round=checkpoint.round)
     hint_job(checkpoint.job_id, "checkpoints")
+
+
+def _lease() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
 
 
 def _evaluate(checkpoint: Checkpoint) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from checkpoints.models import Checkpoint
 from jobs.domain.progress import chunk_lists, progress_from
 from jobs.models import Chunk
@@ -14,7 +16,7 @@ def checkpoint_metadata(checkpoint: Checkpoint) -> bytes:
     job = checkpoint.job
     info = strict_json.as_object(strict_json.loads(job.model_info_text), "modelInfo")
     weights = checkpoint.weights
-    extra: dict[str, object] = {}
+    extra: dict[str, Any] = {}
     if job.dataset_id is not None and job.dataset is not None:
         ids = dict(Chunk.objects.filter(dataset_id=job.dataset_id).values_list("index", "chunk_id"))
         order = order_of(checkpoint.pass_order, job.dataset.count)

@@ -41,8 +41,8 @@ def describe(jail: Jail, *, seed: str | None, weights: Path | None) -> tuple[Mod
     else:
         with tempfile.NamedTemporaryFile(dir=settings.VAR_DIR, delete=False) as file:
             fresh = Path(file.name)
-            outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": file})
-    info = parse_model_info(strict_json.as_text(outcome["modelInfo"], "modelInfo").encode())
+            outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": file.file})
+    info = parse_model_info(str(outcome["modelInfo"]).encode())
     return info, fresh, [str(warning) for warning in strict_json.as_list(outcome["warnings"], "warnings")]
 
 
@@ -55,7 +55,10 @@ def inspect(jail: Jail, weights: Path, chunks: Sequence[tuple[Path, str]], on_do
             {"operation": "inspect", "chunks": [{"format": chunk_format} for _, chunk_format in batch]},
             {"weights": InputFile(weights), **{f"chunk/{i}": InputFile(path) for i, (path, _) in enumerate(batch)}},
         )
-        counts += [strict_json.as_int(n, "exampleCount", 0) for n in strict_json.as_list(outcome["exampleCounts"], "")]
+        counts += [
+            strict_json.as_int(n, "exampleCount", 0, strict_json.EXACT_INT)
+            for n in strict_json.as_list(outcome["exampleCounts"], "")
+        ]
         on_done(len(counts))
     return counts
 

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from checkpoints.models import Artifact, JobArtifact
-from checkpoints.services.artifacts import NewArtifact, artifact_reference, artifact_store, job_artifact_add
+from checkpoints.services.artifacts import NewArtifact, artifact_insert, artifact_reference, job_artifact_add
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.settling import attempt_end, round_settle
 from peers.models import Peer
@@ -109,7 +109,7 @@ def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateR
     Slot.objects.filter(pk=attempt.slot_id).update(status=Slot.Status.RECEIVED, finished_at=now)
     job = attempt.slot.round.job
     if isinstance(artifact, NewArtifact):
-        artifact_store(artifact, now)
+        artifact_insert(artifact, now)
     else:
         artifact_reference(artifact.sha256, now)
     job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "")

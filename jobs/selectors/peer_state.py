@@ -1,0 +1,145 @@
+"""What a peer is told: its invitations, its job, its assignment. Always read whole, always from the database."""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+
+from checkpoints.models import Artifact, JobArtifact
+from jobs.models import Attempt, Job, Round, Slot
+from jobs.selectors.status import waiting_for_peer
+from jobs.services.lifecycle import parse_settings_text
+from jobs.services.settling import slot_item_id
+from peers.models import Membership, Peer
+from weei_core import strict_json
+from weei_core.protocol import INLINE_WEIGHT_BYTES
+
+
+def peer_state(peer: Peer, now: datetime) -> dict[str, Any]:
+    """PeerState of docs/protocol.md."""
+    peer.refresh_from_db()
+    invited = Membership.objects.filter(peer=peer, state=Membership.State.INVITED).exclude(
+        job__status=Job.Status.COMPLETED
+    )
+    current = Membership.objects.filter(peer=peer, current=True).select_related("job__module").first()
+    return {
+        "peerId": str(peer.pk),
+        "session": peer.session,
+        "invitations": [str(job_id) for job_id in invited.order_by("created").values_list("job_id", flat=True)],
+        "job": _job(peer, current, now) if current else None,
+        "assignment": assignment_of(peer, now),
+    }
+
+
+def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
+    job = membership.job
+    chosen = parse_settings_text(job.settings_text)
+    return {
+        "id": str(job.pk),
+        "name": job.name,
+        "status": job.status,
+        "round": job.round_no,
+        "role": membership.role,
+        "trains": membership.trains,
+        "state": membership.state,
+        "ready": membership.ready_for == job.ready_key,
+        "pausedByPeer": membership.paused_by_peer,
+        "pausedByCoordinator": membership.paused_by_coordinator,
+        "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
+        "auxiliary": [],
+        "workers": chosen.workers,
+        "stallMinutes": settings.STALL_MINUTES,
+        "waitingFor": waiting_for_peer(job, membership, now),
+        "passesDone": job.pass_no + (job.status == Job.Status.COMPLETED and not job.incomplete),
+        "plannedPasses": chosen.epochs,
+        "error": membership.load_error or None,
+    }
+
+
+def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
+    """The live attempt of this peer, as a whole; immutable but for `secondsLeft`."""
+    attempt = (
+        Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE)
+        .select_related("slot__chunk", "slot__round__job")
+        .first()
+    )
+    if attempt is None:
+        return None
+    slot, at = attempt.slot, attempt.slot.round
+    return {
+        "attemptId": str(attempt.pk),
+        "assignmentId": str(slot.pk),
+        "jobId": str(at.job_id),
+        "round": at.number,
+        "chunkId": slot_item_id(slot),
+        "exampleCount": slot.record_count,
+        "moduleSha256": at.job.module_id,
+        "weights": _weights(at),
+        "data": _data(slot),
+        "auxiliary": [],
+        "settings": parse_settings_text(at.settings_text).train_text,
+        "seed": slot.seed,
+        "split": slot.split,
+        "backend": "cpu-wasm",
+        "secondsLeft": max(0, round((attempt.deadline - now).total_seconds())),
+    }
+
+
+def _weights(at: Round) -> dict[str, Any]:
+    stored = Artifact.objects.get(pk=at.start_weights)
+    inline = {}
+    if stored.body is not None and stored.bytes <= INLINE_WEIGHT_BYTES:
+        inline = {"inline": base64.b64encode(stored.body).decode()}
+    return {"sha256": stored.pk, "bytes": stored.bytes, **inline}
+
+
+def _data(slot: Slot) -> dict[str, Any]:
+    chunk = slot.chunk
+    assert chunk is not None
+    part = {} if slot.whole else {"recordStart": slot.record_start, "recordCount": slot.record_count}
+    return {"sha256": chunk.artifact_id, "bytes": chunk.bytes, "format": chunk.format, **part}
+
+
+def invitation_facts(membership: Membership) -> dict[str, Any]:
+    """What a person sees before accepting. Nothing of it needs a download."""
+    job = membership.job
+    dataset = job.dataset
+    chunks = dataset.chunks.order_by("-bytes").values_list("bytes", flat=True)[:1] if dataset else []
+    return {
+        "jobId": str(job.pk),
+        "jobName": job.name,
+        "coordinator": job.owner.get_username(),
+        "modelInfo": strict_json.loads(job.model_info_text),
+        "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
+        "settings": strict_json.loads(job.settings_text),
+        "auxiliary": [
+            {"id": use.file_name, "role": "", "bytes": use.artifact.bytes, "sha256": use.artifact_id}
+            for use in JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.AUXILIARY).select_related("artifact")
+        ],
+        "data": {
+            "chunks": dataset.count if dataset else 0,
+            "bytes": dataset.bytes if dataset else 0,
+            "examples": dataset.examples if dataset else 0,
+            "largestChunkBytes": max(chunks, default=0),
+        },
+        "weightBytes": job.weight_bytes,
+        "requirements": requirements(job),
+        "state": membership.state,
+    }
+
+
+def requirements(job: Job) -> dict[str, Any]:
+    """What the package says that a device must have for the CPU backend; a plain chunk list asks for nothing."""
+    none: dict[str, Any] = {"requiredFeatures": [], "minimumDeviceLimits": {}, "estimatedWorkingBytes": None}
+    if not job.package_text:
+        return none
+    package = strict_json.as_object(strict_json.loads(job.package_text), "package")
+    execution = strict_json.as_object(package["execution"], "execution")
+    for backend in strict_json.as_list(execution["backends"], "backends"):
+        found = strict_json.as_object(backend, "backend")
+        if found.get("kind") == "cpu":
+            return {name: found.get(name, default) for name, default in none.items()}
+    return none

@@ -1,0 +1,250 @@
+"""What a job is doing right now, in sentences and rows: for pages, for the API, for peers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from checkpoints.models import Checkpoint
+from diagnostics.live import snapshots
+from jobs.domain.rounds import rounds_estimate
+from jobs.domain.states import ParticipantFacts, participant_state
+from jobs.models import Attempt, Job, Requeued, Round, Slot
+from jobs.services.dealing import active_members
+from jobs.services.lifecycle import parse_settings_text
+from jobs.services.settling import slot_item_id
+from peers.models import Membership, Peer
+from peers.services.presence import is_connected
+
+
+@dataclass(frozen=True)
+class ParticipantRow:
+    peer_id: UUID
+    label: str
+    state: str
+    role: str
+    connected: bool
+    trains: bool
+    paused_by_peer: bool
+    paused_by_coordinator: bool
+    load_error: str
+    slot: Slot | None
+    snapshot: dict[str, Any] | None
+    age_ms: int | None
+
+
+def current_round(job: Job) -> Round | None:
+    return Round.objects.filter(job=job, number=job.round_no).first() if job.round_no > job.first_round else None
+
+
+def participants(job: Job, now: datetime) -> list[ParticipantRow]:
+    """Everybody who was invited or takes part, in order of acceptance. Three queries whatever their number."""
+    members = list(
+        Membership.objects.filter(job=job)
+        .exclude(state__in=[Membership.State.LEFT, Membership.State.REMOVED])
+        .select_related("peer")
+        .order_by("accepted_at", "id")
+    )
+    at = current_round(job)
+    slots: dict[UUID, Slot] = {}
+    if at is not None:
+        for slot in Slot.objects.filter(round=at).select_related("chunk").order_by("deal", "id"):
+            slots[slot.peer_id] = slot
+    held = snapshots([m.peer_id for m in members])
+    return [_participant(m, slots.get(m.peer_id), held.get(str(m.peer_id)), now) for m in members]
+
+
+def _participant(member: Membership, slot: Slot | None, held: dict[str, Any] | None, now: datetime) -> ParticipantRow:
+    connected = is_connected(member.peer, now)
+    snapshot = held["snapshot"] if held else None
+    of_slot = snapshot and (snapshot.get("assignment") or {}).get("assignmentId") == (str(slot.pk) if slot else None)
+    state = participant_state(
+        ParticipantFacts(
+            membership=member.state,
+            connected=connected,
+            heard_from=member.peer.seen_at is not None,
+            paused=member.paused_by_peer or member.paused_by_coordinator,
+            slot_status=slot.status if slot else None,
+            stage=snapshot["stage"] if snapshot and of_slot else None,
+        )
+    )
+    return ParticipantRow(
+        peer_id=member.peer_id,
+        label=peer_label(member.peer, snapshot),
+        state=state,
+        role=member.role,
+        connected=connected,
+        trains=member.trains,
+        paused_by_peer=member.paused_by_peer,
+        paused_by_coordinator=member.paused_by_coordinator,
+        load_error=member.load_error,
+        slot=slot,
+        snapshot=snapshot,
+        age_ms=held["heldMs"] if held else None,
+    )
+
+
+def peer_label(peer: Peer, snapshot: dict[str, Any] | None) -> str:
+    """Browser and system as the peer says, else a short form of its id."""
+    environment = (snapshot or {}).get("environment")
+    if isinstance(environment, dict) and environment.get("browser", "unknown") != "unknown":
+        version = str(environment.get("browserVersion", "")).split(".")[0].replace("unknown", "")
+        system = str(environment.get("os", "unknown"))
+        return f"{environment['browser']} {version}".strip() + ("" if system == "unknown" else f" on {system}")
+    return peer.label or f"Peer {str(peer.pk)[:8]}"
+
+
+@dataclass(frozen=True)
+class SlotRow:
+    slot: Slot
+    item: str
+    status: str
+    peer_id: UUID
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RoundView:
+    round: Round
+    slots: list[SlotRow]
+
+
+def round_view(job: Job, now: datetime) -> RoundView | None:
+    """The slots of the round at work, those of its current deal first."""
+    at = current_round(job)
+    if at is None:
+        return None
+    slots = list(Slot.objects.filter(round=at).select_related("chunk").order_by("-deal", "position", "record_start"))
+    held = snapshots({slot.peer_id for slot in slots if slot.status == Slot.Status.LOADING})
+    return RoundView(at, [_slot_row(slot, held.get(str(slot.peer_id)), now) for slot in slots])
+
+
+def _slot_row(slot: Slot, held: dict[str, Any] | None, now: datetime) -> SlotRow:
+    status = slot.status
+    snapshot = held["snapshot"] if held else {}
+    of_slot = (snapshot.get("assignment") or {}).get("assignmentId") == str(slot.pk)
+    if status == Slot.Status.LOADING and of_slot and snapshot.get("stage") in ("training", "uploading"):
+        status = Slot.Status.TRAINING
+    seconds = ((slot.finished_at or now) - slot.started_at).total_seconds()
+    return SlotRow(slot, slot_item_id(slot), status, slot.peer_id, max(0.0, seconds))
+
+
+def progress(job: Job, now: datetime) -> dict[str, Any]:
+    """Passes and items done and left, and estimates: None where nothing can be said."""
+    total = job.dataset.count if job.dataset else 0
+    left = total - job.cursor + Requeued.objects.filter(job=job).count()
+    live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count()
+    epochs = parse_settings_text(job.settings_text).epochs
+    done = Checkpoint.objects.filter(job=job, round__gt=job.first_round).count()
+    active = active_members(job, now).count()
+    completed = job.status == Job.Status.COMPLETED
+    items_done = job.pass_no * total + (total - left - live)
+    estimate = (
+        done
+        if completed
+        else rounds_estimate(
+            items_left=left,
+            items_per_pass=total,
+            passes_left=max(0, epochs - job.pass_no - 1),
+            active=active,
+            rounds_done=done + (1 if live else 0),
+        )
+    )
+    return {
+        "passesDone": epochs if completed and not job.incomplete else job.pass_no,
+        "plannedPasses": epochs,
+        "remainingItems": left + live,
+        "totalItems": total,
+        "itemsDone": max(0, items_done),
+        "itemsPlanned": epochs * total,
+        "roundsDone": done,
+        "roundsEstimate": estimate,
+        "remainingMs": _remaining_ms(job, done, estimate),
+    }
+
+
+def _remaining_ms(job: Job, done: int, estimate: int | None) -> int | None:
+    """From the last rounds' pace; None before there is one."""
+    if job.status != Job.Status.RUNNING or estimate is None or done == 0:
+        return None
+    recent = list(
+        Round.objects.filter(job=job, state=Round.State.DONE)
+        .order_by("-number")
+        .values_list("opened_at", "done_at")[:5]
+    )
+    paces = [(ended - opened).total_seconds() for opened, ended in recent if ended is not None]
+    return round(1000 * max(0, estimate - done) * sum(paces) / len(paces)) if paces else None
+
+
+def waiting_for(job: Job, now: datetime) -> str:
+    """What the job waits for, always one sentence."""
+    if job.status == Job.Status.READY:
+        ready = active_members(job, now).count()
+        return f"Ready: {_people(ready)} ready to train. Press Start." if ready else "Waiting for participants to join."
+    if job.status == Job.Status.COMPLETED:
+        return "Finished early; some data was not trained." if job.incomplete else "All planned passes are done."
+    at = current_round(job)
+    if job.status == Job.Status.PAUSED:
+        if job.last_error:
+            return "Paused because of an error: decide what to do, then resume."
+        if at is not None and at.state == Round.State.OPEN and at.live:
+            return f"Paused; {_people(at.live)} may still finish round {at.number}."
+        return "Paused. Press Resume to go on."
+    if at is None:
+        return "Starting the first round."
+    return _round_waits(job, at, now)
+
+
+def _round_waits(job: Job, at: Round, now: datetime) -> str:
+    if at.state == Round.State.CLOSING:
+        return f"Round {at.number}: merging {at.received} update{'s' if at.received != 1 else ''}."
+    if at.state == Round.State.FAILED:
+        return f"Round {at.number} could not be merged."
+    if at.state == Round.State.DONE:
+        return f"Round {at.number} is saved; the next one begins."
+    if at.live:
+        live = Slot.objects.filter(round=at, status__in=[Slot.Status.LOADING, Slot.Status.TRAINING])
+        names = [slot_item_id(slot) for slot in live.select_related("chunk")[:3]]
+        rest = f" and {at.live - len(names)} more" if at.live > len(names) else ""
+        return f"Round {at.number}: {at.received} received, waiting for {', '.join(names)}{rest}."
+    joined = Membership.objects.filter(job=job, trains=True, current=True).count()
+    if joined == 0:
+        return f"Round {at.number} waits for participants: nobody takes part at the moment."
+    return f"Round {at.number} waits for participants: {_people(joined)} joined, nobody is connected and ready."
+
+
+def _people(count: int) -> str:
+    return "nobody is" if count == 0 else "1 participant is" if count == 1 else f"{count} participants are"
+
+
+def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
+    """The same, said to one participant."""
+    if membership.paused_by_coordinator:
+        return "The coordinator paused this device."
+    if membership.paused_by_peer:
+        return "You paused your contribution."
+    if not membership.trains:
+        return "This browser watches; it does not train."
+    if job.status == Job.Status.READY:
+        return "Waiting for the coordinator to start the job."
+    if job.status == Job.Status.PAUSED:
+        return "The coordinator paused the job."
+    if job.status == Job.Status.COMPLETED:
+        return "The job is completed. Thank you!"
+    at = current_round(job)
+    if at is None:
+        return "Waiting for the first round."
+    mine = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).order_by("-id").first()
+    if mine is None:
+        return f"Waiting for round {at.number + 1}: round {at.number} has no work left to give."
+    if mine.status in (Slot.Status.LOADING, Slot.Status.TRAINING):
+        return f"This device works on {slot_item_id(mine)}."
+    if at.state == Round.State.CLOSING:
+        return f"Round {at.number} is being merged."
+    return f"Waiting for {_others(at.live)} to finish round {at.number}."
+
+
+def _others(count: int) -> str:
+    return "1 other participant" if count == 1 else f"{count} other participants"
