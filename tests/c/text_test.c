@@ -22,9 +22,10 @@ static bool parses(const char *text) {
 static void test_accepts_json_and_nothing_else(void) {
     const char *good[] = {"{}", " [ ] ", "[1,-0.5e+10,0]", "{\"a\":{\"b\":[true,false,null]}}", "\"\\u00e9\\n\"",
                           "0",  "\"\xc3\xa9\""};
-    const char *bad[] = {"",    " ",     "{",   "[1,]",   "{\"a\"}",   "{\"a\":1,}", "{a:1}",  "01",    "-",
-                         "1.",  ".5",    "1e",  "+1",     "nul",       "truex",      "\"a",    "[1 2]", "{} {}",
-                         "[1]]", "NaN",  "[",   "\"\\x\"", "\"\\u12\"", "\"\n\"",     "\"\\",   "{\"a\":", "{\"a\" 1}"};
+    const char *bad[] = {"",      " ",         "{",       "[",          "[1,]",     "[1 2]",  "[1]]", "{\"a\"}",
+                         "{\"a\":", "{\"a\" 1}", "{a:1}",   "{\"a\":1,}", "{} {}",    "01",     "-",    "1.",
+                         ".5",    "1e",        "+1",      "NaN",        "nul",      "truex",  "\"a",  "\"\\",
+                         "\"\n\"", "\"\\x\"",   "\"\\u12", "\"\\u12\""};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK(parses(good[i]), "%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK(!parses(bad[i]), "%s", bad[i]);
 }

@@ -9,12 +9,18 @@ from tests.models import digits
 from weei_core.abi.module import has_export
 from weei_core.dataset_manifest import FoundFile, check_manifest_against_model, match_files, parse_manifest
 from weei_core.model_info import parse_model_info
+from weei_core.model_package import (
+    check_package_against_module,
+    check_selected_module,
+    check_validation_file,
+    parse_package,
+)
 
 DATA = digits.FOLDER / "data"
 
 
-def load_script():
-    spec = importlib.util.spec_from_file_location("make_data", digits.FOLDER / "make_data.py")
+def load_script(name):
+    spec = importlib.util.spec_from_file_location(name, digits.FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
@@ -22,7 +28,7 @@ def load_script():
 
 
 def test_the_script_writes_the_committed_files(tmp_path):
-    load_script().make(tmp_path)
+    load_script("make_data").make(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(written) == 14
     assert written == {path.name: path.read_bytes() for path in DATA.iterdir() if path.name in written}
@@ -33,7 +39,7 @@ def test_the_manifest_matches_files_and_model():
     info = parse_model_info(driver.run("getModelInfo", {}))
     manifest = parse_manifest(DATA.joinpath("manifest.json").read_bytes(), info)
     check_manifest_against_model(manifest, info)
-    script = load_script()
+    script = load_script("make_data")
     found = [
         FoundFile(entry["fileName"], entry["bytes"], entry["sha256"])
         for path in digits.CHUNKS
@@ -45,6 +51,20 @@ def test_the_manifest_matches_files_and_model():
     for path in digits.CHUNKS:
         data = digits.data_of(driver, path.read_bytes())
         assert driver.run("inspectData", {"data": data}) == {"exampleCount": 125}
+
+
+def test_the_package_is_valid_and_its_script_writes_the_committed_one():
+    """A rebuilt module or changed data without a new package would fail here."""
+    content = DATA.joinpath("package.json").read_bytes()
+    script = load_script("make_package")
+    assert content == script.inline_text(script.package())
+    package = parse_package(content)
+    files = [digits.FOLDER / "digits.wasm", DATA / "validation.bin"]
+    module, validation = (FoundFile(*script.described(path.name, path.read_bytes()).values()) for path in files)
+    check_selected_module(package, module)
+    check_validation_file(package, validation)
+    info = parse_model_info(digits.instance().run("getModelInfo", {}))
+    check_package_against_module(package, info, 9640, module)
 
 
 def test_every_image_is_used_once_and_every_chunk_has_every_digit():
