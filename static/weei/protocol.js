@@ -23,7 +23,7 @@ export const Server = Object.freeze({ welcome: "welcome", state: "state", job: "
 export const TOPICS = Object.freeze(["status", "round", "participants", "checkpoints", "invitations", "settings", "events"]);
 
 /** page → control Worker. A `call` is answered by exactly one `answer` with its id. */
-export const ToControl = Object.freeze({ start: "start", call: "call", environment: "environment" });
+export const ToControl = Object.freeze({ call: "call" });
 /** control Worker → page */
 export const FromControl = Object.freeze({ state: "state", hint: "hint", live: "live", upload: "upload", answer: "answer" });
 /** control Worker → training Worker, and back */

@@ -211,6 +211,8 @@ export interface Participation {
   processedExamples: number;
   totalExamples: number | null;
   examplesPerSecond: number | null;
+  /** Latest values the module reported while training. */
+  metrics: Record<string, number> | null;
   secondsLeft?: number;
   waitingFor: string | null;
   connected: boolean;

@@ -94,8 +94,8 @@ export class Attempt {
       onStage: enter,
       onProgress: progress,
     });
-    const { examplesProcessed, optimizerSteps } = trained.result;
-    progress({ processedExamples: examplesProcessed, ...(optimizerSteps === undefined ? {} : { optimizerSteps }) });
+    const { examplesProcessed, optimizerSteps, metrics } = trained.result;
+    progress({ processedExamples: examplesProcessed, metrics, ...(optimizerSteps === undefined ? {} : { optimizerSteps }) });
     model(trained.info);
     return trained;
   }

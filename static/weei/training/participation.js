@@ -16,6 +16,7 @@ export function participationOf({ peerJob, diagnostics, connected, replaced, err
     processedExamples,
     totalExamples: total,
     examplesPerSecond: currentExamplesPerSecond,
+    metrics: diagnostics.metrics,
     ...(left === undefined ? {} : { secondsLeft: left }),
     waitingFor: peerJob?.waitingFor ?? null,
     connected,

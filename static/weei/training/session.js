@@ -311,6 +311,7 @@ export class TrainingSession {
     }
     if (job.pausedByPeer || job.pausedByCoordinator) {
       this.#drop("The contribution is paused.");
+      this.diagnostics.assignment = null;
       return void this.#enter("waiting");
     }
     if (job.trains && !job.ready) this.#preparation.start(job);
@@ -381,7 +382,10 @@ export class TrainingSession {
     const attempt = this.#attempt;
     if (!attempt) return;
     this.#attempt = null;
-    if (attempt.sent) return;
+    if (attempt.sent) {
+      this.#remember(attempt.id);
+      return void this.#enter("awaitingAggregation");
+    }
     attempt.abort(reason);
     if (this.runner.busy) this.runner.terminate();
   }

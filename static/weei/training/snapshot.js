@@ -29,6 +29,7 @@ export class Diagnostics {
   activeWorkers = 0;
   /** @type {import("../types.js").Snapshot["model"]} */ model = "unknown";
   /** @type {import("../types.js").AssignmentFacts | null} */ assignment = null;
+  /** @type {Record<string, number> | null} latest values reported while training */ metrics = null;
   #computed = false;
   #performance = nothingYet();
   #wall;
@@ -52,6 +53,7 @@ export class Diagnostics {
     this.clock.reset();
     this.rate.clear();
     this.#performance = nothingYet();
+    this.metrics = null;
   }
 
   /** @param {Stage} stage */
@@ -72,6 +74,7 @@ export class Diagnostics {
     performance.processedExamples = Math.max(performance.processedExamples, Math.min(report.processedExamples, most));
     performance.optimizerSteps = report.optimizerSteps ?? performance.optimizerSteps;
     performance.lastProgressAt = this.#wall();
+    this.metrics = report.metrics ?? this.metrics;
     this.rate.add(performance.processedExamples);
   }
 

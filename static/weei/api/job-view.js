@@ -1,0 +1,65 @@
+/** `state.job`: the server's job for its coordinator, and what a participant's peer state tells of it. */
+import { effectiveWorkers } from "../training/workers.js";
+
+/** @typedef {import("../types.js").ControlState} ControlState */
+/** @typedef {Record<string, any>} Job */
+
+/**
+ * @param {{peerJob: import("../types.js").PeerJob, peerId: string, invitation: Record<string, any> | null, participation: import("../types.js").Participation}} of
+ * @returns {Job}
+ */
+function participantJob({ peerJob, peerId, invitation, participation }) {
+  return {
+    id: peerJob.id,
+    name: peerJob.name,
+    role: "participant",
+    status: peerJob.status,
+    owner: invitation?.coordinator ?? "",
+    info: invitation?.modelInfo ?? {},
+    settings: invitation?.settings ?? {},
+    participants: {
+      [peerId]: { connected: participation.connected, approved: true, paused: peerJob.pausedByPeer || peerJob.pausedByCoordinator, state: peerJob.state },
+    },
+    progress: {
+      datasetEpoch: peerJob.passesDone,
+      plannedEpochs: peerJob.plannedPasses,
+      remainingChunks: 0,
+      totalChunks: 0,
+      running: peerJob.status === "running",
+    },
+    queue: [],
+    checkpoints: [],
+    slots: [],
+    incomplete: false,
+    shuffled: false,
+    validationUnavailable: false,
+    module: peerJob.module,
+    hasModuleFile: false,
+  };
+}
+
+/**
+ * @param {{coordinated: Job | null, control: ControlState | null, invitations: Map<string, Record<string, any>>,
+ *   preferences: import("../types.js").DevicePreferences, cores: number | "unknown"}} of
+ * @returns {Job | undefined}
+ */
+export function jobView({ coordinated, control, invitations, preferences, cores }) {
+  const peerJob = control?.peerJob ?? null;
+  const job = coordinated
+    ? { role: "coordinator", queue: [], checkpoints: [], slots: [], participants: {}, hasModuleFile: true, ...coordinated }
+    : peerJob && control
+      ? participantJob({ peerJob, peerId: control.peerId, invitation: invitations.get(peerJob.id) ?? null, participation: control.participation })
+      : null;
+  if (!job) return undefined;
+  const requested = job.settings?.workers ?? peerJob?.workers ?? 1;
+  const bounds = { limit: preferences.maxLocalWorkers, cores, maxWorkers: job.info?.maxWorkers ?? 1 };
+  return {
+    ...job,
+    localWorkers: {
+      requested,
+      capacity: effectiveWorkers({ ...bounds, requested: 64, units: 64 }),
+      effective: effectiveWorkers({ ...bounds, requested, units: job.info?.workSource ? 64 : 1 }),
+      active: control?.activeWorkers ?? 0,
+    },
+  };
+}
