@@ -1,0 +1,118 @@
+"""`application`: everything under /bytes/. Its own small router, because this is the hot path (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+from starlette.types import Message, Receive, Scope, Send
+
+from checkpoints.bytes import downloads
+from checkpoints.bytes.http import (
+    ClientGone,
+    MethodNotAllowed,
+    Request,
+    RequestTimeout,
+    send_problem,
+)
+from checkpoints.bytes.uploads import Uploads
+from weei_core.errors import NotFound, StorageFull, Unavailable, WeeiError
+from weei_core.protocol import SLICE_BYTES
+
+logger = logging.getLogger(__name__)
+
+_UUID = "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+_UPLOAD = re.compile(f"/bytes/uploads/{_UUID}")
+_ARTIFACT = re.compile(f"/bytes/jobs/{_UUID}/([0-9a-f]{{64}})")
+_CHECKPOINT = re.compile(f"/bytes/jobs/{_UUID}/checkpoints/([0-9]{{1,9}})")
+
+Handler = Callable[[], Awaitable[None]]
+
+
+class BytesApp:
+    def __init__(self) -> None:
+        self._uploads = Uploads()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"The bytes app speaks HTTP only, not {scope['type']}.")
+        request = Request(scope, receive)
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._handler(request, watched)()
+        except ClientGone:
+            if started:
+                # Only an error makes the server close a connection whose answer is not complete.
+                raise
+        except Exception as error:
+            expected = _expected(error)
+            if expected is None or started:
+                raise
+            await _refuse(request, watched, expected)
+
+    def _handler(self, request: Request, send: Send) -> Handler:
+        if request.path.rstrip("/") == "/bytes/uploads":
+            return _by_method(
+                request,
+                POST=lambda: self._uploads.create(request, send),
+                OPTIONS=lambda: self._uploads.options(send),
+            )
+        if match := _UPLOAD.fullmatch(request.path):
+            upload = UUID(match[1])
+            return _by_method(
+                request,
+                PATCH=lambda: self._uploads.patch(request, send, upload),
+                HEAD=lambda: self._uploads.head(request, send, upload),
+                OPTIONS=lambda: self._uploads.options(send),
+            )
+        if match := _ARTIFACT.fullmatch(request.path):
+            job, sha256 = UUID(match[1]), match[2]
+            return _for_reading(request, lambda: downloads.artifact(request, send, job, sha256))
+        if match := _CHECKPOINT.fullmatch(request.path):
+            job, round_number = UUID(match[1]), int(match[2])
+            return _for_reading(request, lambda: downloads.checkpoint(request, send, job, round_number))
+        raise NotFound("There is nothing at this address.")
+
+
+def _for_reading(request: Request, handler: Handler) -> Handler:
+    return _by_method(request, GET=handler, HEAD=handler)
+
+
+def _by_method(request: Request, **handlers: Handler) -> Handler:
+    if request.method not in handlers:
+        raise MethodNotAllowed(f"The method must be {', '.join(handlers)}; found {request.method}.")
+    return handlers[request.method]
+
+
+def _expected(error: Exception) -> WeeiError | None:
+    """The error that people are told, or None for a bug."""
+    if isinstance(error, WeeiError):
+        return error
+    if isinstance(error, (OperationalError, InterfaceError)):
+        logger.warning("The database does not answer: %s", error)
+        return Unavailable("The server's database does not answer; try again in a moment.")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull("The server's disk is full; try again when there is room.")
+    return None
+
+
+async def _refuse(request: Request, send: Send, error: WeeiError) -> None:
+    logger.info("%s %s refused with %d %s: %s", request.method, request.path, error.status, error.code, error.message)
+    # A body of up to a slice is let run out, so that its sender gets to read the answer; more is cut off.
+    length = request.header("content-length") or "0"
+    lets_run_out = request.header("transfer-encoding") is None and length.isdecimal() and int(length) <= SLICE_BYTES
+    close = () if lets_run_out and not isinstance(error, RequestTimeout) else (("Connection", "close"),)
+    await send_problem(send, error, (("Tus-Resumable", "1.0.0"), *close))
+
+
+application = BytesApp()

@@ -1,0 +1,80 @@
+"""Downloads: one artifact by hash, or a checkpoint as the file that people keep."""
+
+from __future__ import annotations
+
+import hashlib
+from uuid import UUID
+
+from django.conf import settings
+from starlette.types import Send
+
+from checkpoints.bytes.auth import has_session, has_token, peer_of, user_of
+from checkpoints.bytes.http import Headers, Request, send_empty
+from checkpoints.bytes.ranges import Piece, attachment, send_pieces
+from checkpoints.bytes.threads import in_database, in_files
+from checkpoints.models import Artifact
+from checkpoints.services.artifacts import artifact_body
+from checkpoints.store import store
+from jobs.selectors.downloads import (
+    CheckpointDownload,
+    Download,
+    artifact_for_owner,
+    artifact_for_peer,
+    checkpoint_for_owner,
+)
+from weei_core.errors import Forbidden, NotFound, Unauthorized
+
+OCTETS: Headers = (("Content-Type", "application/octet-stream"), ("Vary", "Authorization, Cookie"))
+FOREVER = ("Cache-Control", "private, max-age=31536000, immutable")
+
+
+async def artifact(request: Request, send: Send, job_id: UUID, sha256: str) -> None:
+    download = await in_database(_authorized, request, job_id, sha256)
+    disposition = attachment(download.file_name or sha256)
+    if settings.ARTIFACT_REDIRECT_S > 0 and download.artifact.body is None:
+        elsewhere = store().redirect(sha256, disposition, settings.ARTIFACT_REDIRECT_S)
+        if elsewhere is not None:
+            await send_empty(send, 302, (("Location", elsewhere), ("Cache-Control", "no-store")))
+            return
+    piece = await _piece(download.artifact)
+    await send_pieces(request, send, [piece], sha256, (*OCTETS, FOREVER, ("Content-Disposition", disposition)))
+
+
+async def checkpoint(request: Request, send: Send, job_id: UUID, round_number: int) -> None:
+    """Its end may say that the job ended early, so that a browser asks again whether it still has the newest."""
+    found = await in_files(_checkpoint, request, job_id, round_number)
+    pieces = [Piece(found.header, len(found.header)), *[await _piece(part) for part in found.parts]]
+    etag = hashlib.sha256(found.header + b"".join(part.sha256.encode() for part in found.parts)).hexdigest()
+    headers = (
+        *OCTETS,
+        ("Cache-Control", "private, no-cache"),
+        ("Content-Disposition", attachment(f"{found.job_name}-round-{round_number}.weei-checkpoint")),
+    )
+    await send_pieces(request, send, pieces, etag, headers)
+
+
+def _authorized(request: Request, job_id: UUID, sha256: str) -> Download:
+    """The rights of the peer, else of the person; one query for each of the two that is needed."""
+    refused: Forbidden | NotFound | Unauthorized | None = None
+    if has_token(request):
+        try:
+            return artifact_for_peer(peer=peer_of(request), job_id=job_id, sha256=sha256)
+        except (Forbidden, NotFound, Unauthorized) as error:
+            refused = error
+    if refused is not None and not has_session(request):
+        raise refused
+    try:
+        return artifact_for_owner(user_id=user_of(request).pk, job_id=job_id, sha256=sha256)
+    except (NotFound, Unauthorized) as error:
+        raise refused or error from None
+
+
+def _checkpoint(request: Request, job_id: UUID, round_number: int) -> CheckpointDownload:
+    return checkpoint_for_owner(user_id=user_of(request).pk, job_id=job_id, round_number=round_number)
+
+
+async def _piece(stored: Artifact) -> Piece:
+    """Verified before the first byte goes out: 409 "corrupt_artifact" instead of wrong bytes (S11)."""
+    body = artifact_body(stored)
+    data = await in_files(store().local, stored.sha256) if body is None else body
+    return Piece(data, stored.bytes)

@@ -1,0 +1,67 @@
+"""How many bodies this process reads at once, and which request has the say over an upload."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
+
+from weei_core.errors import TooManyRequests, Unavailable
+
+T = TypeVar("T")
+
+UPLOADS_PER_SENDER = 3
+UPLOADS_AT_ONCE = 64
+"""Each holds a block of 1 MiB at most, so all together stay below 64 MiB."""
+
+
+class UploadSlots:
+    """Belongs to one event loop. Nobody waits for a slot: a queue of bodies is memory that an attacker chooses."""
+
+    def __init__(self) -> None:
+        self._by_sender: Counter[object] = Counter()
+
+    @contextmanager
+    def take(self, sender: object) -> Iterator[None]:
+        if self._by_sender[sender] >= UPLOADS_PER_SENDER:
+            raise TooManyRequests(f"At most {UPLOADS_PER_SENDER} uploads at once; wait for one of yours to end.")
+        if self._by_sender.total() >= UPLOADS_AT_ONCE:
+            raise Unavailable("The server takes as many uploads as it can; try again in a moment.", code="busy")
+        self._by_sender[sender] += 1
+        try:
+            yield
+        finally:
+            self._by_sender[sender] -= 1
+            if not self._by_sender[sender]:
+                del self._by_sender[sender]
+
+
+class Superseded(Exception):
+    """A newer request for the same upload took over."""
+
+
+class Turns:
+    """One body at a time per upload. The newest wins, because the older one is most often a connection that died
+    without anybody noticing yet."""
+
+    def __init__(self) -> None:
+        self._running: dict[UUID, asyncio.Task[Any]] = {}
+
+    async def run(self, upload: UUID, work: Coroutine[Any, Any, T]) -> T:
+        older = self._running.get(upload)
+        task = asyncio.ensure_future(work)
+        self._running[upload] = task
+        if older is not None:
+            older.cancel()
+        try:
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise Superseded
+            return task.result()
+        finally:
+            task.cancel()
+            if self._running.get(upload) is task:
+                del self._running[upload]

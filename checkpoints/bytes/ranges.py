@@ -1,0 +1,135 @@
+"""Sending stored bytes: one range at most, in blocks, as fast as the reader takes them and no faster."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from starlette.types import Receive, Send
+
+from checkpoints.bytes.http import ClientGone, Headers, Request, send_empty, send_start
+from checkpoints.bytes.threads import on_disk
+
+BLOCK_BYTES = 256 * 1024
+STALLED_SECONDS = 30.0
+"""A reader that takes no block for so long is cut off."""
+_RANGE = re.compile(r"bytes=(\d{0,16})-(\d{0,16})")
+_UNSAFE = re.compile(r"[^A-Za-z0-9 ._()+-]")
+_SEPARATORS = re.compile("[\0-\x1f\x7f-\x9f/\\\\\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of what is sent: bytes in memory, or a whole file."""
+
+    data: bytes | Path
+    size: int
+
+
+def attachment(name: str) -> str:
+    """Content-Disposition by RFC 6266: the name is a label for the person's disk and never a path (C48, F2)."""
+    clean = _SEPARATORS.sub("_", name).strip(" .")[:150] or "file"
+    return f"attachment; filename=\"{_UNSAFE.sub('_', clean)}\"; filename*=UTF-8''{quote(clean, safe='')}"
+
+
+async def send_pieces(request: Request, send: Send, pieces: Sequence[Piece], etag: str, headers: Headers) -> None:
+    total = sum(piece.size for piece in pieces)
+    headers = (*headers, ("ETag", f'"{etag}"'), ("Accept-Ranges", "bytes"))
+    if _matches(request.header("if-none-match"), etag):
+        await send_empty(send, 304, headers)
+        return
+    first, last = _wanted(request, total, etag)
+    if first >= total:
+        await send_empty(send, 416, (*headers, ("Content-Range", f"bytes */{total}"), ("Content-Length", "0")))
+        return
+    status = 200
+    if (first, last) != (0, total - 1) or _asks_for_range(request, etag):
+        status, headers = 206, (*headers, ("Content-Range", f"bytes {first}-{last}/{total}"))
+    headers = (*headers, ("Content-Length", str(last - first + 1)))
+    if request.method == "HEAD":
+        await send_empty(send, status, headers)
+        return
+    with ExitStack() as files:
+        # Open before the first byte goes out: what is deleted meanwhile can still be read.
+        parts = [(_opened(piece, files), piece.size) for piece in pieces]
+        await send_start(send, status, headers)
+        await _send_blocks(request.receive, send, _blocks(parts, first, last))
+
+
+def _opened(piece: Piece, files: ExitStack) -> bytes | int:
+    if isinstance(piece.data, bytes):
+        return piece.data
+    descriptor = os.open(piece.data, os.O_RDONLY)
+    files.callback(os.close, descriptor)
+    return descriptor
+
+
+def _matches(header: str | None, etag: str) -> bool:
+    return header is not None and (header.strip() == "*" or f'"{etag}"' in header)
+
+
+def _asks_for_range(request: Request, etag: str) -> bool:
+    """A range of several parts, or one of something else than what is here now, is answered with the whole."""
+    if_range = request.header("if-range")
+    match = _RANGE.fullmatch((request.header("range") or "").replace(" ", ""))
+    return match is not None and match[0] != "bytes=-" and if_range in (None, f'"{etag}"')
+
+
+def _wanted(request: Request, total: int, etag: str) -> tuple[int, int]:
+    """First and last byte, both included. A first byte past the end means that nothing fits."""
+    match = _RANGE.fullmatch((request.header("range") or "").replace(" ", ""))
+    if match is None or not _asks_for_range(request, etag):
+        return 0, total - 1
+    first, last = match[1], match[2]
+    if not first:
+        return (max(0, total - int(last)), total - 1) if int(last) else (total, total)
+    if last and int(last) < int(first):
+        return 0, total - 1
+    return int(first), min(int(last) if last else total - 1, total - 1)
+
+
+async def _blocks(parts: Sequence[tuple[bytes | int, int]], first: int, last: int) -> AsyncIterator[bytes]:
+    """The bytes from `first` to `last` of the parts laid end to end."""
+    start = 0
+    for data, size in parts:
+        begin, end = max(first - start, 0), min(last + 1 - start, size)
+        for offset in range(begin, end, BLOCK_BYTES):
+            length = min(BLOCK_BYTES, end - offset)
+            if isinstance(data, bytes):
+                yield data[offset : offset + length]
+            else:
+                yield await on_disk(_read, data, length, offset)
+        start += size
+
+
+def _read(descriptor: int, length: int, offset: int) -> bytes:
+    block = os.pread(descriptor, length, offset)
+    if len(block) < length:
+        raise OSError("A stored file ended while it was being sent.")
+    return block
+
+
+async def _send_blocks(receive: Receive, send: Send, blocks: AsyncIterator[bytes]) -> None:
+    gone = asyncio.ensure_future(_until_gone(receive))
+    try:
+        async for block in blocks:
+            if gone.done():
+                raise ClientGone
+            async with asyncio.timeout(STALLED_SECONDS):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+    except TimeoutError:
+        raise ClientGone from None
+    finally:
+        gone.cancel()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,94 @@
+"""Who may read which bytes: the only place that decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Exists, Q, QuerySet
+
+from checkpoints.models import Artifact, Checkpoint, JobArtifact
+from jobs.models import Attempt
+from jobs.services.export import checkpoint_metadata
+from peers.models import Membership, Peer
+from weei_core.checkpoint_file import write_header
+from weei_core.errors import Forbidden, NotFound
+
+Kind = JobArtifact.Kind
+
+ACCEPTED = (Membership.State.APPROVED, Membership.State.MODEL_LOADED, Membership.State.MODEL_LOAD_FAILED)
+ALWAYS = (Kind.MODULE, Kind.AUXILIARY)
+"""What every participant of the job may read, once they accepted."""
+ASSIGNED = (Kind.WEIGHTS, Kind.CHUNK)
+"""What a participant may read while a live attempt of their own names it."""
+
+
+@dataclass(frozen=True)
+class Download:
+    artifact: Artifact
+    file_name: str
+
+
+@dataclass(frozen=True)
+class CheckpointDownload:
+    """A `.weei-checkpoint`: `header`, then the parts."""
+
+    job_name: str
+    header: bytes
+    parts: list[Artifact]
+
+
+def artifact_for_peer(*, peer: Peer, job_id: UUID, sha256: str) -> Download:
+    """One query when it may be read. Raises `Forbidden` for members and `NotFound` for everybody else."""
+    named = Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE, slot__round__job=job_id).filter(
+        Q(slot__chunk__artifact=sha256) | Q(slot__round__start_weights=sha256)
+    )
+    use = (
+        _uses(job_id, sha256)
+        .filter(Exists(Membership.objects.filter(peer=peer, job=job_id, state__in=ACCEPTED)))
+        .filter(Q(kind__in=ALWAYS) | (Q(kind__in=ASSIGNED) & Exists(named)))
+        .first()
+    )
+    if use is None:
+        raise _refusal(peer, job_id, sha256)
+    return Download(use.artifact, use.file_name)
+
+
+def artifact_for_owner(*, user_id: int, job_id: UUID, sha256: str) -> Download:
+    """A coordinator reads everything of their jobs, and of others' jobs nothing is there."""
+    use = _uses(job_id, sha256).filter(job__owner_id=user_id).first()
+    if use is None:
+        raise _not_there()
+    return Download(use.artifact, use.file_name)
+
+
+def checkpoint_for_owner(*, user_id: int, job_id: UUID, round_number: int) -> CheckpointDownload:
+    found = (
+        Checkpoint.objects.select_related("weights", "state", "job__module", "job__dataset", "pass_order", "next_order")
+        .filter(job=job_id, job__owner_id=user_id, round=round_number)
+        .first()
+    )
+    if found is None:
+        raise NotFound("There is no such checkpoint of yours.", field="round")
+    parts = [found.weights] if found.state is None else [found.weights, found.state]
+    return CheckpointDownload(found.job.name, write_header(checkpoint_metadata(found)), parts)
+
+
+def _uses(job_id: UUID, sha256: str) -> QuerySet[JobArtifact]:
+    present = Artifact.State.PRESENT
+    return JobArtifact.objects.select_related("artifact").filter(job=job_id, artifact=sha256, artifact__state=present)
+
+
+def _refusal(peer: Peer, job_id: UUID, sha256: str) -> Forbidden | NotFound:
+    state = Membership.objects.filter(peer=peer, job=job_id).values_list("state", flat=True).first()
+    if state is None:
+        return _not_there()
+    if state not in ACCEPTED:
+        return Forbidden("Nothing of a job can be read before its invitation is accepted, or after leaving it.")
+    if not _uses(job_id, sha256).exists():
+        return _not_there()
+    return Forbidden("This file belongs to no assignment that you have now.")
+
+
+def _not_there() -> NotFound:
+    return NotFound("There is no such file, or none that you may read.")
