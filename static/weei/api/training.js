@@ -241,8 +241,9 @@ export class TrainingApi {
     const { id } = this.#job();
     return this.#run(() =>
       this.#coordinator.checkpoints(id, (list, complete) => {
-        if (this.#state.coordinated?.id !== id) return;
-        this.#state.coordinated.checkpoints = list;
+        const job = this.#state.coordinated;
+        if (!job || job.id !== id) return;
+        job.checkpoints = list;
         this.#state.checkpointsComplete = complete;
         this.#state.changed();
       }),
