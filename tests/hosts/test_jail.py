@@ -1,11 +1,14 @@
 """The jailed child: what it cannot do, how it ends, and how it is used again and again."""
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,13 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LIMITS = Limits(memory_bytes=64 * MIB, run_seconds=20, compile_seconds=5)
 
 
-def train_task(round_number=1):
+def train_task(round_number: int = 1) -> dict[str, Any]:
     units = {"seed": "1", "unit_start": 0, "unit_count": 8}
     return {"operation": "train", "work": {"settings": "{}", "round": round_number, "units": units}}
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "plus_one.wasm").write_bytes(plus_one())
     (tmp_path / "counter.wasm").write_bytes(counter())
     (tmp_path / "loops.wasm").write_bytes(BY_NAME["train_loops"].wasm())
@@ -36,14 +39,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def train(jail, weights, round_number=1, **options):
+def train(jail: Jail, weights: Path, round_number: int = 1, **options: Any) -> tuple[dict[str, Any], bytes]:
     with tempfile.TemporaryFile() as out:
         outcome = jail.run(train_task(round_number), {"weights": InputFile(weights)}, {"weightsOut": out}, **options)
         out.seek(0)
         return outcome, out.read()
 
 
-def confined(code):
+def confined(code: str) -> list[str]:
     """Run `code` in a process that has confined itself like a child; its standard output."""
     script = f"""
 import ctypes, encodings.idna, os, resource, socket, sys, threading
@@ -69,12 +72,9 @@ def test_every_confinement_is_active_here():
 
 
 def test_a_missing_confinement_is_named():
-    class NoKernel:
-        def __getattr__(self, name):
-            return lambda *arguments: -1
-
-    assert "network namespaces" in confine._leave_network(NoKernel())
-    assert "no_new_privs" in confine._install_filter(NoKernel())
+    kernel: Any = Mock(**dict.fromkeys(("unshare.return_value", "prctl.return_value"), -1))
+    assert "network namespaces" in str(confine._leave_network(kernel))
+    assert "no_new_privs" in str(confine._install_filter(kernel))
 
 
 def test_cannot_reach_files_network_or_other_processes():
@@ -146,6 +146,23 @@ def test_one_child_runs_many_assignments(folder):
     assert first[1] == bytes.fromhex("0000803f" * 4)
 
 
+def test_two_jobs_with_one_module_run_side_by_side(folder):
+    """C59: a process each, so that no store is shared between threads."""
+    results: list[tuple[dict[str, Any], bytes]] = []
+
+    def work():
+        with Jail(folder / "plus_one.wasm", LIMITS) as jail:
+            results.extend(train(jail, folder / "weights") for _ in range(50))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 100
+    assert all(result == results[0] for result in results)
+
+
 def test_a_trap_does_not_reach_the_next_assignment(folder):
     """C57: ok, trap, ok. The third starts from a fresh instance, so its counter says 1, not 3."""
     with Jail(folder / "counter.wasm", LIMITS) as jail:
@@ -170,12 +187,15 @@ def test_cancelling_ends_the_child_at_once(folder):
 
 def test_kill_from_another_thread(folder):
     with Jail(folder / "loops.wasm", Limits(run_seconds=60)) as jail:
+        killer = threading.Thread(target=jail.kill)
+
+        def called(operation):
+            if operation == "train":
+                killer.start()
+
         with pytest.raises(ModelError) as stopped:
-            train(
-                jail,
-                folder / "weights",
-                on_call=lambda operation: operation == "train" and threading.Thread(target=jail.kill).start(),
-            )
+            train(jail, folder / "weights", on_call=called)
+        killer.join()
         assert stopped.value.code == "cancelled"
 
 
@@ -184,6 +204,8 @@ def test_children_do_not_outlive_their_parent(folder):
     code = f"""
 import sys; sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 from weei_core.abi.limits import Limits
 from weei_core.jail.parent import InputFile, Jail
 import tempfile
@@ -196,17 +218,12 @@ with tempfile.TemporaryFile() as out:
     jail.run({train_task()!r}, {{"weights": InputFile(folder / "weights")}}, {{"weightsOut": out}}, on_call=called)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
         child = int(parent.stdout.readline())
         watch = os.pidfd_open(child)
         parent.kill()
-    with open(watch, closefd=True):
-        assert select_readable(watch, 20)
-
-
-def select_readable(fd, seconds):
-    import select
-
-    return bool(select.select([fd], [], [], seconds)[0])
+    with open(watch, "rb"):
+        assert select.select([watch], [], [], 20)[0]
 
 
 def test_parent_stops_a_child_that_does_not_stop_itself(folder, monkeypatch):

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import wasmtime
 
@@ -82,7 +82,7 @@ class ModuleRun:
             self.close()
             raise
 
-    def __enter__(self) -> ModuleRun:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

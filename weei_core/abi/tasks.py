@@ -49,7 +49,7 @@ class TaskRunner:
     on_call: Callable[[str], None] | None = None
 
     def run(self, task: Task, inputs: Mapping[str, FileSlice], outputs: Mapping[str, int]) -> Outcome:
-        """`outputs` are descriptors of empty files, written from their start."""
+        """`outputs` are descriptors of empty files, open for reading too: describe loads what it has written."""
         run = {
             "describe": self._describe,
             "inspect": self._inspect,

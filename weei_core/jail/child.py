@@ -124,7 +124,7 @@ class _Answers:
             error = refusal("memory_limit", "The module needs more memory than allowed.")
         if not isinstance(error, ModelError):
             traceback.print_exception(error)
-            error = refusal("crash", f"The host of the module failed: {type(error).__name__}.")
+            error = refusal("crash", f"The host of the module failed: {type(error).__name__}: {error}.")
         self._channel.send(
             {
                 "type": "refused",

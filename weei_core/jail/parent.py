@@ -61,7 +61,10 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a child that has ended: the largest resident set and the processor time, all threads together."""
+    """Of a child that has ended: the largest resident set and the processor time, all threads together.
+
+    Linux counts the parent's resident set at the time of the spawn into the first, so it is an upper bound.
+    """
 
     resident_bytes: int
     processor_seconds: float
@@ -122,7 +125,8 @@ class Jail:
     ) -> Message:
         """Run one task of `weei_core.abi.tasks`. `cancelled` is asked several times a second.
 
-        `outputs` are open files, empty and writable; what the child claims to have written is compared with them.
+        `outputs` are open files, empty, for reading and writing ("w+b"); what the child claims to have written is
+        compared with them.
         """
         self._operation = str(task["operation"])
         with contextlib.ExitStack() as stack:

@@ -418,3 +418,14 @@ CASES = (
     Case("memory_without_maximum", "", None, None, {"memory": '(memory (export "memory") 1)'}),
 )
 BY_NAME = {case.name: case for case in CASES}
+
+WEIGHTS_AT_2_GIB = Case(
+    "weights_at_2_gib",
+    "",
+    None,
+    parts={
+        "memory": '(memory (export "memory") 32769 65536)',
+        **says("createInitialWeights", b'{"pointer":2147483648,"bytes":16}'),
+    },
+)
+"""Not among the cases: it needs 2 GiB of address space, though hardly any of it is touched."""
