@@ -46,14 +46,15 @@ def train(jail: Jail, weights: Path, round_number: int = 1, **options: Any) -> t
         return outcome, out.read()
 
 
-def confined(code: str) -> list[str]:
-    """Run `code` in a process that has confined itself like a child; its standard output."""
+def confined(code: str, before: str = "") -> list[str]:
+    """Run `code` in a process that has confined itself like a child, after `before`; its standard output."""
     script = f"""
 import ctypes, encodings.idna, os, resource, socket, sys, threading
 sys.path.insert(0, {str(ROOT)!r})
 from weei_core.abi.limits import Limits
 from weei_core.jail.confine import confine
 server = os.getppid()
+{before}
 missing = confine(Limits(memory_bytes=64 * 1024 * 1024), 1000)
 def outcome(action):
     try:
@@ -100,6 +101,19 @@ print(libc.ptrace(16, server, 0, 0), libc.unshare(0x10000000))
 def test_is_nobody_without_capabilities():
     lines = confined("print(os.getuid(), os.getgid(), os.getgroups(), outcome(lambda: os.setuid(0)))")
     assert lines == ["65534 65534 [] PermissionError"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else first")
+def test_confines_itself_without_being_root():
+    """An agent: a user namespace gives the network namespace, and its capabilities are dropped again."""
+    lines = confined(
+        """
+print(missing)
+print(outcome(lambda: socket.create_connection(("127.0.0.1", 5432), 1)), outcome(lambda: os.setuid(0)))
+""",
+        before="os.setresuid(1000, 1000, 1000)",
+    )
+    assert lines == ["{}", "PermissionError OSError"]
 
 
 def test_data_limit_counts_module_and_memory():
