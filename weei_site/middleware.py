@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from weei_core import js_json
 from weei_core.errors import WeeiError
+from weei_site.problems import problem_body
 
 POLICY = "; ".join(
     (
@@ -39,15 +40,11 @@ class ContentSecurityPolicy:
 
 def problem(error: WeeiError) -> HttpResponse:
     """The error as RFC 9457 problem details."""
-    body = {
-        "type": f"/help/errors#{error.code}",
-        "title": error.message,
-        "status": error.status,
-        "code": error.code,
-        **({"field": error.field} if error.field else {}),
-        **{key: value for key, value in error.extra.items() if value is not None},
-    }
-    return HttpResponse(js_json.dumps(body), content_type="application/problem+json", status=error.status)
+    body = js_json.dumps(problem_body(error))
+    response = HttpResponse(body, content_type="application/problem+json", status=error.status)
+    if error.status in (429, 503):
+        response["Retry-After"] = str(error.extra.get("retry_after", 5))
+    return response
 
 
 class WeeiErrors:

@@ -1,6 +1,12 @@
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
+
+from weei_site.api import api
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("api/", api.urls),
+    path("", include("weei_site.page_urls")),
+    path("", include("jobs.urls")),
+    path("", include("peers.urls")),
 ]

@@ -248,3 +248,9 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
 
 def _others(count: int) -> str:
     return "1 other participant" if count == 1 else f"{count} other participants"
+
+
+def participant_ids(job_id: UUID, now: datetime) -> dict[UUID, bool]:
+    """Who takes part, and whether they are connected."""
+    members = Membership.objects.filter(job_id=job_id, current=True).select_related("peer")
+    return {member.peer_id: is_connected(member.peer, now) for member in members}

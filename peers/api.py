@@ -1,0 +1,152 @@
+"""What peers call (docs/protocol.md, HTTP JSON for peers). Each call: parse, one service, the peer's state."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router, Schema
+from ninja.security import HttpBearer
+from pydantic import ConfigDict, Field
+
+from jobs.selectors.peer_state import invitation_facts, peer_state
+from jobs.services import participants
+from jobs.services.updates import attempt_failed
+from peers import throttle
+from peers.models import Peer
+from peers.services.invitations import InvitationInvalid
+from peers.services.presence import peer_seen
+from peers.services.tokens import peer_create, peer_for_token
+
+router = Router(tags=["peers"])
+FAILED_GUESSES = 10
+NEW_PEERS = 60
+
+
+class Body(Schema):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class JobBody(Body):
+    jobId: UUID = Field(strict=False)
+
+
+class TokenBody(Body):
+    token: str = Field(max_length=200)
+
+
+class DecideBody(JobBody):
+    accepted: bool
+
+
+class ReadyBody(JobBody):
+    moduleSha256: str = Field(max_length=64)
+    auxiliary: dict[str, str] = {}
+
+
+class ReasonBody(Body):
+    reason: str = Field(max_length=2000)
+
+
+class LoadFailedBody(ReasonBody):
+    jobId: UUID = Field(strict=False)
+
+
+class PauseBody(JobBody):
+    paused: bool
+
+
+class PeerRequest(HttpRequest):
+    auth: Peer
+
+
+class PeerAuth(HttpBearer):
+    def authenticate(self, request: HttpRequest, token: str) -> Peer:
+        return peer_for_token(token)
+
+
+peer_auth = PeerAuth()
+
+
+def _state(peer: Peer) -> dict[str, Any]:
+    return peer_state(peer, timezone.now())
+
+
+@router.post("/peers", response={201: dict[str, Any]}, auth=None)
+def create_peer(request: HttpRequest, payload: Body) -> tuple[int, dict[str, Any]]:
+    """A new guest peer. The token is shown this once."""
+    who = throttle.address_of(request.META)
+    throttle.check("peers", who, NEW_PEERS)
+    throttle.count("peers", who)
+    peer, token = peer_create()
+    return 201, {"peerId": str(peer.pk), "token": token}
+
+
+@router.get("/peer/state", response=dict[str, Any], auth=peer_auth)
+def get_state(request: PeerRequest) -> dict[str, Any]:
+    """PeerState; counts as a heartbeat."""
+    now = timezone.now()
+    if peer_seen(request.auth, now):
+        participants.peer_returned(request.auth, now)
+    return peer_state(request.auth, now)
+
+
+@router.post("/invitations/open", response=dict[str, Any], auth=peer_auth)
+def open_invitation(request: PeerRequest, payload: TokenBody) -> dict[str, Any]:
+    """The facts of a link; puts the job among this peer's invitations."""
+    who = throttle.address_of(request.META)
+    throttle.check("invitations", who, FAILED_GUESSES)
+    now = timezone.now()
+    peer_seen(request.auth, now)
+    try:
+        job = participants.invitation_open(request.auth, payload.token, now)
+    except InvitationInvalid:
+        throttle.count("invitations", who)
+        raise
+    return invitation_facts(participants.membership_of(request.auth, job.pk))
+
+
+@router.get("/invitations/{job_id}", response=dict[str, Any], auth=peer_auth)
+def get_invitation(request: PeerRequest, job_id: UUID) -> dict[str, Any]:
+    """The facts of a job that this peer was invited to."""
+    return invitation_facts(participants.membership_of(request.auth, job_id))
+
+
+@router.post("/invitations/decide", response=dict[str, Any], auth=peer_auth)
+def decide(request: PeerRequest, payload: DecideBody) -> dict[str, Any]:
+    now = timezone.now()
+    peer_seen(request.auth, now)
+    participants.invitation_decide(request.auth, payload.jobId, payload.accepted, now)
+    return _state(request.auth)
+
+
+@router.post("/peer/ready", response=dict[str, Any], auth=peer_auth)
+def ready(request: PeerRequest, payload: ReadyBody) -> dict[str, Any]:
+    participants.participant_ready(request.auth, payload.jobId, payload.moduleSha256, payload.auxiliary)
+    return _state(request.auth)
+
+
+@router.post("/peer/load-failed", response=dict[str, Any], auth=peer_auth)
+def load_failed(request: PeerRequest, payload: LoadFailedBody) -> dict[str, Any]:
+    participants.participant_load_failed(request.auth, payload.jobId, payload.reason)
+    return _state(request.auth)
+
+
+@router.post("/peer/attempts/{attempt_id}/failed", response=dict[str, Any], auth=peer_auth)
+def failed(request: PeerRequest, attempt_id: UUID, payload: ReasonBody) -> dict[str, Any]:
+    attempt_failed(peer=request.auth, attempt_id=attempt_id, reason=payload.reason)
+    return _state(request.auth)
+
+
+@router.post("/peer/pause", response=dict[str, Any], auth=peer_auth)
+def pause(request: PeerRequest, payload: PauseBody) -> dict[str, Any]:
+    participants.participant_pause_self(request.auth, payload.jobId, payload.paused)
+    return _state(request.auth)
+
+
+@router.post("/peer/leave", response=dict[str, Any], auth=peer_auth)
+def leave(request: PeerRequest, payload: JobBody) -> dict[str, Any]:
+    participants.participant_leave(request.auth, payload.jobId)
+    return _state(request.auth)

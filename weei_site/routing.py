@@ -1,0 +1,92 @@
+"""How requests find their way: a body gate around everything, bytes and static files beside Django, sockets by
+Channels. `lifespan` runs the sweeper in each web process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from asgiref.sync import sync_to_async
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import OriginValidator
+from django.conf import settings
+from django.db import close_old_connections
+from django.urls import path
+from django.utils import timezone
+
+from checkpoints.bytes.app import application as bytes_application
+from jobs.services.sweeping import Sweeper
+from peers.consumers import PeerConsumer
+from weei_site.body_gate import BodyGate
+from weei_site.static_app import application as static_application
+
+logger = logging.getLogger(__name__)
+Application = Callable[..., Awaitable[None]]
+STATIC_PREFIXES = ("/static/", "/presets/")
+
+
+class Http:
+    """Bytes never pass through Django."""
+
+    def __init__(self, django_application: Application) -> None:
+        self._django = django_application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path_info = scope["path"]
+        if path_info.startswith("/bytes/"):
+            await bytes_application(scope, receive, send)
+        elif path_info.startswith(STATIC_PREFIXES):
+            await static_application(scope, receive, send)
+        else:
+            await self._django(scope, receive, send)
+
+
+async def lifespan(scope: Any, receive: Any, send: Any) -> None:
+    sweeping: asyncio.Task[None] | None = None
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            sweeping = asyncio.create_task(_sweep_for_ever())
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            if sweeping is not None:
+                sweeping.cancel()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+async def _sweep_for_ever() -> None:
+    sweeper = Sweeper()
+
+    def once() -> None:
+        close_old_connections()
+        try:
+            sweeper.sweep(timezone.now(), time.monotonic())
+        finally:
+            close_old_connections()
+
+    while True:
+        try:
+            await sync_to_async(once, thread_sensitive=False)()
+        except Exception:
+            logger.exception("the sweep failed; the next one tries again")
+        await asyncio.sleep(settings.SWEEP_SECONDS)
+
+
+def build(django_application: Application) -> Any:
+    """The whole application around Django's own."""
+    sockets = URLRouter([cast(Any, path("ws/peer", cast(Any, PeerConsumer.as_asgi())))])
+    return BodyGate(
+        ProtocolTypeRouter(
+            {
+                "http": Http(django_application),
+                "websocket": OriginValidator(AuthMiddlewareStack(sockets), settings.PUBLIC_URLS),
+                "lifespan": lifespan,
+            }
+        )
+    )
