@@ -30,7 +30,9 @@ class LinkInvalid(NotFound):
     default_code = "sign_in_link_invalid"
 
     def __init__(self) -> None:
-        super().__init__("This sign-in link was used already or has expired. Sign in with your password or ask for a new link.")
+        super().__init__(
+            "This sign-in link was used already or has expired. Sign in with your password or ask for a new link."
+        )
 
 
 def link_create(user: User) -> str:

@@ -1,0 +1,251 @@
+"""What the pages show, read with a fixed number of queries."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Max, OuterRef, Subquery, Sum
+
+from checkpoints.models import Artifact, Checkpoint
+from jobs.models import Chunk, Job, JobDraft, JobEvent, Requeued
+from peers.models import Invitation
+from weei_core.errors import NotFound
+
+CHECKPOINTS_PER_PAGE = 20
+DRAFTS_SHOWN_FOR = timedelta(days=1)
+EVENTS_SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Metric:
+    id: str
+    label: str
+    direction: str
+
+
+def model_info(job: Job) -> dict[str, Any]:
+    """ModelInfo as stored: it was checked when the job was made."""
+    info: dict[str, Any] = json.loads(job.model_info_text)
+    return info
+
+
+def metrics_of(job: Job) -> list[Metric]:
+    """The model's metrics, in its order."""
+    return [Metric(str(m["id"]), str(m["label"]), str(m["direction"])) for m in model_info(job).get("metrics", [])]
+
+
+def settings_of(job: Job) -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads(job.settings_text)
+    return settings
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job in the list, with its newest checkpoint's round and metrics."""
+
+    job: Job
+    last_round: int | None
+    values: list[tuple[str, float | None, float | None]]
+    """(label, training value, validation value) of the newest checkpoint."""
+    planned: int
+
+
+def job_rows(user: User) -> list[JobRow]:
+    """The person's jobs, newest first."""
+    newest = Checkpoint.objects.filter(job=OuterRef("pk")).order_by("-round").values("pk")[:1]
+    jobs = Job.objects.filter(owner=user).select_related("dataset").annotate(newest=Subquery(newest))
+    found = list(jobs.order_by("-created"))
+    light = Checkpoint.objects.only("round", "metrics_text", "validation_text")
+    checkpoints = light.in_bulk([job.newest for job in found if job.newest is not None])
+    return [_job_row(job, checkpoints.get(job.newest or 0)) for job in found]
+
+
+def _job_row(job: Job, checkpoint: Checkpoint | None) -> JobRow:
+    row = CheckpointRow(checkpoint) if checkpoint else None
+    values = [
+        (metric.label, row.training.get(metric.id), row.validated.get(metric.id)) for metric in metrics_of(job) if row
+    ]
+    return JobRow(job, checkpoint.round if checkpoint else None, values, settings_of(job).get("epochs", 0))
+
+
+def job_list_page(user: User, now: datetime) -> dict[str, Any]:
+    """What the list of jobs shows."""
+    marker = time.time_ns() // 1000
+    drafts = drafts_of(user, now)
+    making = any(draft.state != JobDraft.State.FAILED for draft in drafts)
+    return {
+        "rows": job_rows(user),
+        "drafts": drafts,
+        "making": making,
+        "storage": storage_used(user),
+        "marker": marker,
+    }
+
+
+def drafts_of(user: User, now: datetime) -> list[JobDraft]:
+    """Jobs being made, and those that failed in the last day."""
+    drafts = JobDraft.objects.filter(owner=user).exclude(state=JobDraft.State.DONE)
+    return list(drafts.filter(created__gt=now - DRAFTS_SHOWN_FOR).order_by("-created")[:10])
+
+
+def storage_used(user: User) -> int:
+    """Bytes of the files of this person's jobs; a file that two jobs share counts once."""
+    used = Artifact.objects.filter(uses__job__owner=user).distinct().aggregate(total=Sum("bytes"))
+    return used["total"] or 0
+
+
+class CheckpointRow:
+    """A checkpoint with its texts read."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+
+    @cached_property
+    def training(self) -> dict[str, float]:
+        values: dict[str, float] = json.loads(self.checkpoint.metrics_text)
+        return values
+
+    @cached_property
+    def validated(self) -> dict[str, float]:
+        text = self.checkpoint.validation_text
+        values: dict[str, float] = json.loads(text)["metrics"] if text else {}
+        return values
+
+
+@dataclass(frozen=True)
+class CheckpointPage:
+    """Newest first. `older` is the round to ask for next with `before`, or None."""
+
+    rows: Sequence[CheckpointRow]
+    metrics: Sequence[Metric]
+    has_validation: bool
+    older: int | None
+    newest: bool
+
+
+def checkpoint_page(job: Job, before: int | None = None) -> CheckpointPage:
+    found = (
+        Checkpoint.objects.filter(job=job)
+        .select_related("weights", "state")
+        .defer("progress_text", "settings_text", "ledger_text")
+    )
+    if before is not None:
+        found = found.filter(round__lt=before)
+    rows = [CheckpointRow(checkpoint) for checkpoint in found.order_by("-round")[: CHECKPOINTS_PER_PAGE + 1]]
+    shown = rows[:CHECKPOINTS_PER_PAGE]
+    older = shown[-1].checkpoint.round if len(rows) > len(shown) else None
+    return CheckpointPage(shown, metrics_of(job), job.validation_file_id is not None, older, before is None)
+
+
+@dataclass(frozen=True)
+class InvitationRow:
+    invitation: Invitation
+    state: str
+    """"active", "used", "expired" or "revoked"."""
+
+
+def invitation_rows(job: Job, now: datetime) -> list[InvitationRow]:
+    """Newest first."""
+    found = Invitation.objects.filter(job=job).order_by("-created")
+    return [InvitationRow(invitation, _invitation_state(invitation, now)) for invitation in found]
+
+
+def _invitation_state(invitation: Invitation, now: datetime) -> str:
+    if invitation.revoked_at is not None:
+        return "revoked"
+    if invitation.uses >= invitation.max_uses:
+        return "used"
+    return "expired" if invitation.expires_at <= now else "active"
+
+
+@dataclass(frozen=True)
+class HeldItem:
+    """An item that failed too often and waits for the coordinator."""
+
+    id: int
+    name: str
+    errors: int
+    reason: str
+
+
+def held_items(job: Job) -> list[HeldItem]:
+    held = list(Requeued.objects.filter(job=job, held=True))
+    indexes = {item.chunk_index for item in held}
+    names = dict(
+        Chunk.objects.filter(dataset__jobs=job, index__in=indexes).values_list("index", "chunk_id") if indexes else ()
+    )
+    return [HeldItem(item.pk, _item_name(item, names), item.errors, item.last_error) for item in held]
+
+
+def _item_name(item: Requeued, names: dict[int, str]) -> str:
+    name = names.get(item.chunk_index, f"item {item.position}")
+    return name if item.whole else f"{name}@{item.record_start}+{item.record_count}"
+
+
+@dataclass(frozen=True)
+class EventRow:
+    event: JobEvent
+    details: dict[str, Any]
+
+
+def recent_events(job: Job) -> list[EventRow]:
+    """Newest first."""
+    found = JobEvent.objects.filter(job=job).order_by("-id")[:EVENTS_SHOWN]
+    return [EventRow(event, json.loads(event.details_text)) for event in found]
+
+
+def source_checkpoint(user: User, job_id: object, round_no: int) -> Checkpoint:
+    """A checkpoint of this person's own job, to continue from."""
+    found = Checkpoint.objects.select_related("job", "weights").filter(
+        job__owner=user, job_id=str(job_id), round=round_no
+    )
+    checkpoint = found.first()
+    if checkpoint is None:
+        raise NotFound(f"This job has no checkpoint of round {round_no}.", field="round")
+    return checkpoint
+
+
+def last_round(job: Job) -> int | None:
+    """Round of the newest checkpoint."""
+    newest: int | None = Checkpoint.objects.filter(job=job).aggregate(newest=Max("round"))["newest"]
+    return newest
+
+
+@dataclass(frozen=True)
+class ProgressView:
+    """The job's progress, and how full its bar is: 0 to 1, by passes."""
+
+    passes_done: int
+    planned_passes: int
+    remaining_items: int
+    total_items: int
+    rounds_done: int
+    rounds_estimate: int | None
+    remaining_ms: float | None
+    fraction: float
+
+
+def progress_view(progress: dict[str, Any]) -> ProgressView:
+    """`progress` is that of `jobs.selectors.status`."""
+    total = progress["totalItems"]
+    in_pass = 1 - progress["remainingItems"] / total if total else 0.0
+    planned = progress["plannedPasses"]
+    done = progress["passesDone"]
+    whole = done if done >= planned else done + in_pass
+    return ProgressView(
+        passes_done=done,
+        planned_passes=planned,
+        remaining_items=progress["remainingItems"],
+        total_items=total,
+        rounds_done=progress["roundsDone"],
+        rounds_estimate=progress.get("roundsEstimate"),
+        remaining_ms=progress.get("remainingMs"),
+        fraction=min(1.0, max(0.0, whole / planned)) if planned else 0.0,
+    )

@@ -1,0 +1,32 @@
+"""Pages of the coordinator."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from jobs.views import actions, create, pages, panels, people
+
+urlpatterns = [
+    path("jobs/", pages.job_list, name="job-list"),
+    path("jobs/new/", pages.job_new, name="job-new"),
+    path("jobs/new/settings", create.settings_check, name="job-new-settings"),
+    path("jobs/new/advice", create.advice, name="job-new-advice"),
+    path("jobs/continue/", pages.job_continue, name="job-continue"),
+    path("jobs/<uuid:job_id>/", pages.job_detail, name="job-detail"),
+    path("jobs/<uuid:job_id>/panels/<slug:name>", panels.panel, name="job-panel"),
+    path("jobs/<uuid:job_id>/chart", pages.job_chart, name="job-chart"),
+    path("jobs/<uuid:job_id>/checkpoints/", pages.job_checkpoints, name="job-checkpoints"),
+    path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/validate", actions.job_validate, name="job-validate"),
+    path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/continue", pages.job_continue, name="job-continue-from"),
+    path("jobs/<uuid:job_id>/actions/<slug:action>", actions.job_action, name="job-action"),
+    path("jobs/<uuid:job_id>/items/<int:item_id>/<slug:action>", actions.item_action, name="item-action"),
+    path("jobs/<uuid:job_id>/settings", actions.job_settings, name="job-settings"),
+    path("jobs/<uuid:job_id>/delete", pages.job_remove, name="job-delete"),
+    path("jobs/<uuid:job_id>/invitations", people.invitation_new, name="invitation-new"),
+    path("jobs/<uuid:job_id>/invitations/<uuid:invitation_id>/revoke", people.invitation_end, name="invitation-revoke"),
+    path(
+        "jobs/<uuid:job_id>/participants/<uuid:peer_id>/<slug:action>",
+        people.participant_action,
+        name="participant-action",
+    ),
+]

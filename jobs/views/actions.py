@@ -1,0 +1,98 @@
+"""What a coordinator does to a job. Each view calls one service; a refusal (WeeiError) becomes a message on the page by
+the middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from jobs.forms import JobSettingsForm
+from jobs.models import Job
+from jobs.selectors.access import job_for_owner
+from jobs.selectors.pages import settings_of
+from jobs.services.evaluation import validation_request
+from jobs.services.lifecycle import (
+    item_retry,
+    item_skip,
+    job_finish,
+    job_pause,
+    job_resume,
+    job_shuffle,
+    job_start,
+    job_update_settings,
+)
+from jobs.views.access import CoordinatorRequest, coordinator
+from jobs.views.panels import render_panel
+from weei_core.errors import Invalid
+
+ACTIONS: dict[str, Callable[[Job], None]] = {
+    "start": job_start,
+    "pause": job_pause,
+    "resume": job_resume,
+    "finish": job_finish,
+    "shuffle": job_shuffle,
+}
+ITEM_ACTIONS: dict[str, Callable[[Job, int], None]] = {"retry": item_retry, "skip": item_skip}
+
+
+def answer(request: CoordinatorRequest, job: Job, name: str) -> HttpResponse:
+    """The panel that changed, or for a plain form the page."""
+    return render_panel(request, job, name) if request.htmx else redirect("job-detail", job.pk)
+
+
+@require_POST
+@coordinator
+def job_action(request: CoordinatorRequest, job_id: UUID, action: str) -> HttpResponse:
+    if action not in ACTIONS:
+        raise Http404
+    job = job_for_owner(request.user, job_id)
+    ACTIONS[action](job)
+    return answer(request, job, "overview")
+
+
+@require_POST
+@coordinator
+def item_action(request: CoordinatorRequest, job_id: UUID, item_id: int, action: str) -> HttpResponse:
+    if action not in ITEM_ACTIONS:
+        raise Http404
+    job = job_for_owner(request.user, job_id)
+    ITEM_ACTIONS[action](job, item_id)
+    return answer(request, job, "overview")
+
+
+@require_POST
+@coordinator
+def job_validate(request: CoordinatorRequest, job_id: UUID, round_no: int) -> HttpResponse:
+    job = job_for_owner(request.user, job_id)
+    validation_request(job, round_no)
+    return answer(request, job, "checkpoints")
+
+
+@require_POST
+@coordinator
+def job_settings(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
+    """The form again: with what was wrong, or with the word that it was saved."""
+    job = job_for_owner(request.user, job_id)
+    form = JobSettingsForm(request.POST)
+    saved = form.is_valid() and _save(job, form)
+    if not request.htmx and saved:
+        messages.success(request, "Settings saved. They count from the next round.")
+        return redirect("job-detail", job.pk)
+    template = "jobs/_settings.html" if request.htmx else "jobs/settings.html"
+    response = render(request, template, {"job": job, "form": form, "saved": saved, "section": "jobs"})
+    return trigger_client_event(response, "weei:settings") if saved else response
+
+
+def _save(job: Job, form: JobSettingsForm) -> bool:
+    try:
+        job_update_settings(job, form.patch(settings_of(job)))
+    except Invalid as error:
+        form.refuse(error)
+        return False
+    return True

@@ -1,0 +1,38 @@
+// Figures as text, with the same words as the server's filters (jobs/templatetags/weei.py). Missing is a dash, never 0.
+export const DASH = "—";
+
+/** @param {unknown} value @returns {value is number} */
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+/** @param {unknown} value */
+export const shown = (value) =>
+  value === undefined || value === null || value === "" || value === "unknown" ? DASH : String(value);
+
+/** @param {unknown} value */
+export function bytesText(value) {
+  if (!isNumber(value)) return DASH;
+  if (value < 1024) return `${value} B`;
+  let size = value;
+  let unit = "B";
+  for (unit of ["KiB", "MiB", "GiB", "TiB"]) {
+    size /= 1024;
+    if (size < 1024) break;
+  }
+  return `${size >= 100 ? size.toFixed(0) : size.toFixed(1)} ${unit}`;
+}
+
+/** @param {unknown} value */
+export const countText = (value) => (isNumber(value) ? value.toLocaleString("en") : DASH);
+
+/** @param {unknown} value examples per second */
+export const speedText = (value) =>
+  isNumber(value) ? `${value >= 10 ? Math.round(value).toLocaleString("en") : value.toFixed(1)}/s` : DASH;
+
+/** @param {unknown} value seconds */
+export function secondsText(value) {
+  if (!isNumber(value)) return DASH;
+  const seconds = Math.max(0, Math.round(value));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}

@@ -1,0 +1,109 @@
+// The job page: the chart, this browser's part, and fresh figures for the diagnostics card. Everything else is HTMX.
+import { MetricChart } from "./chart.js";
+import { byId, run, setBar, setText, show, showText, trainingApi } from "./dom.js";
+import { countText, shown, speedText } from "./format.js";
+import "./settings_form.js";
+
+const LIVE_MS = 2000;
+const jobId = byId("this-browser").dataset["job"];
+
+class ChartFeed {
+  #chart = new MetricChart(byId("chart"), byId("chart-toggles"));
+  #busy = false;
+  #again = false;
+
+  /** Hints that come while a request runs lead to one more. */
+  async refresh() {
+    this.#again = this.#busy;
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      const response = await fetch(byId("chart").dataset["url"] ?? "");
+      if (!response.ok || response.redirected) return;
+      const data = await response.json();
+      const drawable = data.rounds.length > 0 && data.series.length > 0;
+      show("chart", drawable);
+      show("chart-empty", !drawable);
+      if (drawable) this.#chart.draw(data);
+    } catch {
+      // The next hint or poll tries again.
+    } finally {
+      this.#busy = false;
+      if (this.#again) void this.refresh();
+    }
+  }
+}
+
+/** @param {any} participation */
+function stageText(participation) {
+  if (participation.replaced) return "Another tab of this browser trains for this job.";
+  if (participation.paused) return "This browser's part is paused.";
+  if (participation.stage === "training") {
+    return `Training ${shown(participation.assignment?.chunkId)}: ${countText(participation.processedExamples)} of ${countText(participation.totalExamples)} examples, ${speedText(participation.examplesPerSecond)}.`;
+  }
+  return participation.waitingFor ?? `This browser takes part: ${participation.stage}.`;
+}
+
+/** @param {any} state */
+function renderDevice(state) {
+  const participation = state.participation;
+  const job = participation.job;
+  const here = job?.id === jobId;
+  showText("device-problem", participation.error);
+  setText("device-state", here ? stageText(participation) : job ? `This browser works for another job: ${job.name}.` : "This browser takes no part in this job.");
+  show("device-open", !here && !job);
+  show("device-note", !here && !job);
+  show("device-take", here && participation.replaced);
+  show("device-leave", here);
+  const training = here && participation.stage === "training" && participation.totalExamples;
+  show("device-bar", Boolean(training));
+  if (training) setBar("device-bar", participation.processedExamples / participation.totalExamples);
+}
+
+/** Tells the diagnostics panel to look again when some participant sent newer figures, at most every LIVE_MS. */
+function liveHints() {
+  let last = "";
+  let due = 0;
+  return (/** @type {any} */ state) => {
+    const now = Object.entries(state.diagnostics).map(([peer, entry]) => `${peer} ${/** @type {any} */ (entry).sequence}`).join();
+    if (now === last || performance.now() < due) return;
+    last = now;
+    due = performance.now() + LIVE_MS;
+    document.dispatchEvent(new CustomEvent("weei:live"));
+  };
+}
+
+/** @param {any} training */
+function wire(training) {
+  /** @param {string} id @param {() => Promise<unknown>} command */
+  const onClick = (id, command) => {
+    const button = /** @type {HTMLButtonElement} */ (byId(id));
+    button.addEventListener("click", () => void run(button, "device-problem", command));
+  };
+  onClick("device-open", () => training.openJob(jobId));
+  onClick("device-take", () => training.trainHere());
+  onClick("device-leave", async () => {
+    if (!confirm("Detach this browser? The job goes on; this browser no longer trains for it.")) return;
+    await training.leave();
+    await training.watch(jobId);
+  });
+}
+
+async function start() {
+  const feed = new ChartFeed();
+  void feed.refresh();
+  for (const name of ["weei:checkpoints", "weei:status"]) document.addEventListener(name, () => void feed.refresh());
+  // A panel that was polled and has changed says the same as a hint.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (/** @type {CustomEvent} */ (event).detail.target.id === "panel-checkpoints") void feed.refresh();
+  });
+  const training = await trainingApi();
+  wire(training);
+  const live = liveHints();
+  training.subscribe((/** @type {any} */ state) => {
+    renderDevice(state);
+    live(state);
+  });
+}
+
+start().catch((error) => showText("device-problem", error instanceof Error ? error.message : String(error)));
