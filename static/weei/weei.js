@@ -35,6 +35,7 @@ function controlListener(state, api, identity, control) {
       if (snapshot) state.diagnostics.receive(peerId, { snapshot, connected: participation.connected });
       if (participation.metrics && participation.stage === "training") state.addLiveMetrics(peerId, participation.metrics, Date.now());
       lock.want(activeWorkers > 0);
+      void api.learnInvitations(next.invitations).catch(() => {});
       if (sessionState === "signedOut") {
         identity.forget();
         void control.call("disconnect");

@@ -126,17 +126,21 @@ export class TrainingApi {
 
   /** @param {number} [round] */
   runValidation(round) {
-    return this.#command("validation", round === undefined ? {} : { round });
+    return this.#run(async () => {
+      const checkpoint = await this.#coordinator.command(this.#jobId(), "validation", round === undefined ? {} : { round });
+      await this.refresh();
+      return checkpoint;
+    });
   }
 
-  /** @param {string} [id] the item that failed */
-  retryItem(id) {
-    return this.#command("retry-item", id === undefined ? {} : { item: id });
+  /** @param {number} item one of `state.job.held`, which paused the job by failing three times */
+  retryItem(item) {
+    return this.#command("retry-item", { item });
   }
 
-  /** @param {string} [id] */
-  skipItem(id) {
-    return this.#command("skip-item", id === undefined ? {} : { item: id });
+  /** The job goes on without it, and ends incomplete. @param {number} item */
+  skipItem(item) {
+    return this.#command("skip-item", { item });
   }
 
   // People.
@@ -179,6 +183,16 @@ export class TrainingApi {
       this.#state.invitations.set(invitation.jobId, invitation);
       return invitation;
     });
+  }
+
+  /** Facts of invitations that came without a link of this page. @param {string[]} jobIds */
+  async learnInvitations(jobIds) {
+    for (const jobId of jobIds.filter((id) => !this.#state.invitations.has(id))) {
+      this.#state.invitations.set(jobId, { state: "invited" });
+      const facts = await this.#http.retried("GET", `/api/invitations/${jobId}`);
+      this.#state.invitations.set(jobId, facts);
+      this.#state.changed();
+    }
   }
 
   /** @param {string} jobId @param {boolean} accepted */

@@ -2,14 +2,15 @@
  * Weei WASM ABI 1 in JavaScript: one module instance, DOM-free, the same in Workers and Node (docs/abi.md). The order of calls and
  * allocations is part of the contract: it decides every address, so it must be the same on every host.
  */
-import { AbiError, failureSentence, refusalSentence } from "./errors.js";
+import { AbiError, failureSentence, rawText, refusalSentence } from "./errors.js";
+import { parseStrict } from "./json.js";
 import { auxiliaryRequest, evaluateRequest, inspectRequest, trainRequest, weightsRequest } from "./requests.js";
-import { allFinite, buffer, evaluateResult, isCount, isObject, modelInfo, progressReport, trainResult } from "./results.js";
+import { allFinite, buffer, evaluateResult, isCount, isObject, progressReport, promised, trainResult } from "./results.js";
 
 /** @typedef {Blob | Uint8Array} Bytes */
 /** @typedef {{pointer: number, bytes: number}} Range */
-/** @typedef {{onProgress?: (report: import("../types.js").TrainReport) => void, wantsProgress?: () => boolean, onCall?: (entry: CallEntry) => void}} HostOptions */
-/** @typedef {{call: string, pointer: number, bytes: number, request?: string}} CallEntry */
+/** @typedef {{onProgress?: (report: import("../types.js").TrainReport) => void, wantsProgress?: () => boolean, trace?: (event: TraceEvent) => void}} HostOptions */
+/** @typedef {{call: string, arguments: number[], result?: number} | {write: number, data: Uint8Array} | {read: number, data: Uint8Array}} TraceEvent */
 /** @typedef {import("./requests.js").Work} Work */
 
 const MAX_RESULT_BYTES = 1024 * 1024;
@@ -66,10 +67,12 @@ export class AbiHost {
     }
   }
 
-  /** `getModelInfo`, which also gives the module its name in errors. */
+  /** `getModelInfo`, which also gives the module its name in errors. The server has checked its fields before anybody ran it. */
   getModelInfo() {
-    const info = modelInfo(this.#json("getModelInfo", "{}", { limit: MAX_MODEL_INFO_BYTES }));
-    this.#moduleId = info.id;
+    const result = this.#json("getModelInfo", "{}", { limit: MAX_MODEL_INFO_BYTES });
+    const info = /** @type {import("../types.js").ModelInfo} */ (/** @type {unknown} */ (result));
+    this.#moduleId = typeof info.id === "string" ? info.id : "";
+    for (const operation of promised(info)) this.#need(operation);
     return info;
   }
 
@@ -138,19 +141,34 @@ export class AbiHost {
     const size = source instanceof Uint8Array ? source.byteLength : source.size;
     const range = this.#alloc(size);
     if (source instanceof Uint8Array) {
-      this.view(range).set(source);
+      this.#write(range, source);
       return range;
     }
     for (let at = 0; at < size; at += PIECE_BYTES) {
       const piece = new Uint8Array(await source.slice(at, at + PIECE_BYTES).arrayBuffer());
-      this.view({ pointer: range.pointer + at, bytes: piece.byteLength }).set(piece);
+      this.#write({ pointer: range.pointer + at, bytes: piece.byteLength }, piece);
     }
     return range;
   }
 
+  /** @param {Range} range @param {Uint8Array} data */
+  #write(range, data) {
+    this.view(range).set(data);
+    this.#options.trace?.({ write: range.pointer, data: data.slice() });
+  }
+
+  /**
+   * A copy that outlives the next call. @param {Range} range
+   */
+  read(range) {
+    const data = this.view(range).slice();
+    this.#options.trace?.({ read: range.pointer, data });
+    return data;
+  }
+
   /** @param {number} bytes @returns {Range} */
   #alloc(bytes) {
-    const pointer = this.#call("alloc", bytes) >>> 0;
+    const pointer = this.#call("alloc", bytes);
     if (pointer === 0) throw new AbiError("alloc_failed", `The module could not alloc ${bytes} bytes.`);
     const range = { pointer, bytes };
     this.view(range);
@@ -161,14 +179,12 @@ export class AbiHost {
       }
     }
     this.#owned.set(pointer, bytes);
-    this.#options.onCall?.({ call: "alloc", ...range });
     return range;
   }
 
   /** @param {Range} range */
   #free(range) {
     this.#owned.delete(range.pointer);
-    this.#options.onCall?.({ call: "free", ...range });
     this.#call("free", range.pointer, range.bytes);
   }
 
@@ -189,16 +205,15 @@ export class AbiHost {
    * @returns {Record<string, unknown>}
    */
   #json(operation, text, { limit = MAX_RESULT_BYTES, free } = {}) {
-    if (!this.#exports[operation]) throw new AbiError("export_missing", `The module does not export the function ${operation}.`);
+    this.#need(operation);
     const request = new TextEncoder().encode(text);
     const range = this.#alloc(request.byteLength);
-    this.view(range).set(request);
-    this.#options.onCall?.({ call: operation, ...range, request: text });
-    const pointer = this.#call(operation, range.pointer, range.bytes) >>> 0;
-    const bytes = this.#call("resultLength") >>> 0;
+    this.#write(range, request);
+    const pointer = this.#call(operation, range.pointer, range.bytes);
+    const bytes = this.#call("resultLength");
     if (bytes > limit) throw new AbiError("result_too_large", `${operation} returned ${bytes} bytes; at most ${limit} are allowed.`);
     // Copied first: free is a call, after which the bytes may be gone.
-    const copy = this.view({ pointer, bytes }).slice();
+    const copy = this.read({ pointer, bytes });
     this.#free(range);
     try {
       return this.#accepted(operation, decode(operation, copy));
@@ -208,19 +223,26 @@ export class AbiHost {
     }
   }
 
+  /** @param {string} operation */
+  #need(operation) {
+    if (!this.#exports[operation]) throw new AbiError("export_missing", `The module does not export the function ${operation}.`);
+  }
+
   /** @param {string} operation @param {Record<string, unknown>} result */
   #accepted(operation, result) {
     if (!Object.hasOwn(result, "error")) return result;
     throw new AbiError("module_error", refusalSentence(operation, this.#moduleId, result.error));
   }
 
-  /** @param {string} name @param {number[]} args @returns {number} */
+  /** Addresses and lengths come back unsigned. @param {string} name @param {number[]} args @returns {number} */
   #call(name, ...args) {
     if (this.#running) throw new AbiError("re_entry", `${name} was called while ${this.#running} runs.`);
     if (this.#dead) throw new AbiError("poisoned", `${name} was called on an instance that failed before.`);
     this.#running = name;
     try {
-      return /** @type {Function} */ (this.#exports[name])(...args);
+      const result = /** @type {Function} */ (this.#exports[name])(...args) >>> 0;
+      this.#options.trace?.({ call: name, arguments: args, ...(name === "free" ? {} : { result }) });
+      return result;
     } catch (error) {
       this.#dead = true;
       throw this.#trap(name, error);
@@ -258,7 +280,7 @@ export class AbiHost {
   #readReport(pointer, bytes) {
     if (!this.#memory || bytes > MAX_REPORT_BYTES) return null;
     try {
-      return progressReport(decode("onProgress", this.view({ pointer, bytes })));
+      return progressReport(decode("onProgress", this.read({ pointer, bytes })));
     } catch {
       return null;
     }
@@ -269,9 +291,9 @@ export class AbiHost {
 function decode(operation, view) {
   let value;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(view));
-  } catch {
-    throw new AbiError("invalid_result", `${operation} returned bytes that are not JSON in UTF-8.`);
+    value = parseStrict(view);
+  } catch (error) {
+    throw new AbiError("invalid_result", `${operation} returned bytes that are not strict JSON in UTF-8: ${rawText(error)}.`);
   }
   if (!isObject(value)) throw new AbiError("invalid_result", `${operation} returned JSON that is not an object.`);
   return value;

@@ -5,6 +5,7 @@
  *
  * plan.json: `{module, weights, auxiliary?: [{id, file}], data?, work}`; paths are relative to the plan; `weights` may be `{seed}`.
  */
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -24,6 +25,17 @@ async function initialWeights(module, seed) {
   return host.view(host.createInitialWeights(seed)).slice();
 }
 
+/**
+ * JSON as text, anything else in hexadecimal: the form of tests/golden/transcripts.json.
+ * @param {import("./abi.js").TraceEvent} event
+ */
+export function shown(event) {
+  if (!("data" in event)) return event;
+  const { data, ...rest } = event;
+  const bytes = Buffer.from(data);
+  return { ...rest, ...(bytes[0] === 0x7b ? { text: bytes.toString("utf8") } : { hex: bytes.toString("hex") }) };
+}
+
 /** @param {string} planPath */
 export async function runPlan(planPath) {
   const plan = JSON.parse(readFileSync(planPath, "utf8"));
@@ -31,10 +43,10 @@ export async function runPlan(planPath) {
   const module = await compileModule(file(plan.module));
   const weights = typeof plan.weights === "string" ? file(plan.weights) : await initialWeights(module, plan.weights.seed);
   const auxiliary = (plan.auxiliary ?? []).map((/** @type {{id: string, file: string}} */ slot) => ({ id: slot.id, bytes: file(slot.file) }));
-  /** @type {import("./abi.js").CallEntry[]} */
+  /** @type {object[]} */
   const calls = [];
   const inputs = { module, weights, auxiliary, work: plan.work, ...(plan.data ? { data: file(plan.data) } : {}) };
-  const { result, view } = await trainAssignment(inputs, { onCall: (entry) => calls.push(entry) });
+  const { result, view } = await trainAssignment(inputs, { onProgress: () => {}, trace: (event) => calls.push(shown(event)) });
   return { sha256: createHash("sha256").update(view).digest("hex"), result, calls, weights: view.slice() };
 }
 

@@ -21,7 +21,7 @@ export function isObject(value) {
 
 /** @param {unknown} value @returns {value is number} */
 export function isCount(value) {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 2 ** 53;
 }
 
 /** @param {string} operation @param {string} field @param {string} expected @returns {never} */
@@ -75,15 +75,16 @@ export function evaluateResult(value) {
   return { metrics: metrics("evaluate", value.metrics), examplesProcessed: count("evaluate", value, "examplesProcessed") };
 }
 
-/** @param {Json} value @returns {import("../types.js").ModelInfo} */
-export function modelInfo(value) {
-  for (const field of ["id", "version", "name"]) {
-    const text = value[field];
-    if (typeof text !== "string" || !text || text.length > 200) refuse("getModelInfo", field, "text of 1 to 200 characters");
-  }
-  if (value.abiVersion !== 1) refuse("getModelInfo", "abiVersion", "1");
-  if (value.weightFormat !== "float32-le") refuse("getModelInfo", "weightFormat", '"float32-le"');
-  return /** @type {import("../types.js").ModelInfo} */ (/** @type {unknown} */ (value));
+/** Operations that a module must export because its own ModelInfo says so. @param {import("../types.js").ModelInfo} info */
+export function promised(info) {
+  const capabilities = isObject(info.capabilities) ? info.capabilities : {};
+  const auxiliary = Array.isArray(info.auxiliaryWeights) && info.auxiliaryWeights.length > 0;
+  return [
+    ...(capabilities.evaluation ? ["evaluate"] : []),
+    ...(capabilities.inspection ? ["inspectData"] : []),
+    ...(capabilities.inference ? ["predict"] : []),
+    ...(auxiliary ? ["loadAuxiliary"] : []),
+  ];
 }
 
 /**
