@@ -39,29 +39,32 @@ class UploadSlots:
                 del self._by_sender[sender]
 
 
-class Superseded(Exception):
-    """A newer request for the same upload took over."""
-
-
 class Turns:
-    """One body at a time per upload. The newest wins, because the older one is most often a connection that died
-    without anybody noticing yet."""
+    """One body at a time per upload. The newest request wins, because the older one is most often a connection that
+    died without anybody noticing yet."""
 
     def __init__(self) -> None:
         self._running: dict[UUID, asyncio.Task[Any]] = {}
 
-    async def run(self, upload: UUID, work: Coroutine[Any, Any, T]) -> T:
+    async def take_over(self, upload: UUID) -> bool:
+        """End what reads a body for this upload, and wait until it has put away what it has. False: nothing did."""
         older = self._running.get(upload)
+        if older is None:
+            return False
+        older.cancel()
+        await asyncio.wait({older})
+        return True
+
+    async def run(self, upload: UUID, work: Coroutine[Any, Any, T]) -> T:
+        """Raises `Unavailable` in the request whose turn was taken over."""
         task = asyncio.ensure_future(work)
         self._running[upload] = task
-        if older is not None:
-            older.cancel()
         try:
             await asyncio.wait({task})
-            if task.cancelled():
-                raise Superseded
-            return task.result()
         finally:
             task.cancel()
             if self._running.get(upload) is task:
                 del self._running[upload]
+        if task.cancelled():
+            raise Unavailable("A newer request goes on with this upload.", code="taken_over")
+        return task.result()

@@ -6,57 +6,34 @@ request for everything up to a slice, into a file that then only gets its name; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.utils import timezone
 from starlette.types import Send
 
 from checkpoints.bytes import tus
-from checkpoints.bytes.auth import has_session, has_token, peer_of, user_of
+from checkpoints.bytes.accepting import Sender, accept, accept_file, admit, begin, find, is_known, join, note_done
 from checkpoints.bytes.body import Body
 from checkpoints.bytes.http import ClientGone, Request, RequestTimeout, send_empty, send_json
-from checkpoints.bytes.limits import Superseded, Turns, UploadSlots
+from checkpoints.bytes.limits import Turns, UploadSlots
 from checkpoints.bytes.threads import in_database, in_files, on_disk
-from checkpoints.models import Artifact, Upload
-from checkpoints.services.artifacts import INLINE_BYTES, NewArtifact, artifact_put_file
+from checkpoints.models import Upload
+from checkpoints.services.artifacts import INLINE_BYTES, NewArtifact
 from checkpoints.services.uploads import (
     Declared,
     Digest,
-    check_room,
     upload_advance,
-    upload_create,
     upload_declared,
     upload_discard,
-    upload_find,
-    upload_finish,
-    upload_joined,
     upload_keep_slice,
-    upload_note_done,
 )
 from checkpoints.store import store
-from jobs.services.updates import update_accept, update_precheck, update_refused
-from weei_core.errors import Conflict, Invalid, NotFound, WeeiError
-
-if TYPE_CHECKING:
-    from peers.models import Peer
+from weei_core.errors import Invalid, Unavailable
 
 SMALLEST_KEPT_SLICE = 64 * 1024
 """Less than that of a cut body is sent again: every slice is an object of the store."""
-
-
-@dataclass(frozen=True)
-class Sender:
-    """Exactly one of the two."""
-
-    peer: Peer | None = None
-    owner_id: int | None = None
-
-    @property
-    def peer_id(self) -> UUID | None:
-        return self.peer.pk if self.peer else None
 
 
 class Uploads:
@@ -71,117 +48,65 @@ class Uploads:
         tus.check_version(request)
         declared = tus.declared(request)
         length = tus.body_length(request, declared.length)
-        sender, known = await in_database(_admit, request, declared)
+        sender, known = await in_database(admit, request, declared)
         if known:
             await _created(send, declared, UUID(int=0), declared.length, duplicate=True)
             return
         if length == 0:
-            upload = await in_database(_begin, declared, sender)
+            upload = await in_database(begin, declared, sender)
             await _created(send, declared, upload.pk, 0, duplicate=None)
             return
         with self._slots.take(sender):
             body = Body(request.receive, length)
             if length < declared.length:
-                upload = await in_database(_begin, declared, sender)
-                await self._first_slice(upload, body)
-                await _created(send, declared, upload.pk, length, duplicate=None)
-                return
-            upload_id, duplicate = await _receive_whole(declared, sender, body)
+                upload_id, duplicate = await _first_slice(declared, sender, body), None
+            else:
+                upload_id, duplicate = await _receive_whole(declared, sender, body)
         await _created(send, declared, upload_id, length, duplicate=duplicate)
-
-    async def _first_slice(self, upload: Upload, body: Body) -> None:
-        try:
-            with store().temporary() as path:
-                await body.into(path)
-                await _keep(upload, path, body.received)
-        except (ClientGone, RequestTimeout):
-            # Its sender never heard where it lies.
-            await in_database(upload_discard, upload)
-            raise
 
     async def head(self, request: Request, send: Send, upload_id: UUID) -> None:
         tus.check_version(request)
-        upload, _ = await in_database(_find, request, upload_id)
-        await send_empty(
-            send, 200, (*tus.TUS, ("Upload-Offset", str(upload.offset)), ("Upload-Length", str(upload.length)))
-        )
+        upload, _ = await self._find(request, upload_id)
+        lengths = (("Upload-Offset", str(upload.offset)), ("Upload-Length", str(upload.length)))
+        await send_empty(send, 200, (*tus.TUS, *lengths))
 
     async def patch(self, request: Request, send: Send, upload_id: UUID) -> None:
         tus.check_version(request)
         offset = tus.number(request, "Upload-Offset")
-        upload, sender = await in_database(_find, request, upload_id)
+        upload, sender = await self._find(request, upload_id)
         if offset != upload.offset:
             # No problem details, which are final: the sender asks for the offset and goes on there.
             await send_empty(send, 409, (*tus.TUS, ("Upload-Offset", str(upload.offset)), ("Content-Length", "0")))
             return
-        length = tus.body_length(request, upload.length - upload.offset)
-        if upload.done or length == 0 or await in_database(_known, upload, sender):
-            await _patched(send, upload.length if length else upload.offset, duplicate=upload.done or length > 0)
+        length = tus.body_length(request, upload.length - offset)
+        if length == 0:
+            await _patched(send, offset, duplicate=upload.done)
+            return
+        if await in_database(is_known, upload, sender):
+            await _patched(send, upload.length, duplicate=True)
             return
         with self._slots.take(sender):
-            try:
-                duplicate = await self._receive_slice(upload, sender, Body(request.receive, length), length)
-            except Superseded:
-                await send_empty(send, 409, (*tus.TUS, ("Content-Length", "0")))
-                return
+            duplicate = await self._receive_slice(upload, sender, Body(request.receive, length), length)
         await _patched(send, offset + length, duplicate=duplicate)
+
+    async def _find(self, request: Request, upload_id: UUID) -> tuple[Upload, Sender]:
+        found = await in_database(find, request, upload_id)
+        if await self._turns.take_over(upload_id):
+            found = await in_database(find, request, upload_id)
+        return found
 
     async def _receive_slice(self, upload: Upload, sender: Sender, body: Body, length: int) -> bool:
         declared = upload_declared(upload)
         if length == upload.length:
-            _, duplicate = await self._turns.run(upload.pk, _receive_whole(declared, sender, body, upload))
+            try:
+                _, duplicate = await self._turns.run(upload.pk, _receive_whole(declared, sender, body, upload))
+            except Invalid:
+                await in_database(upload_discard, upload)
+                raise
             return duplicate
         last = upload.offset + length == upload.length
         await self._turns.run(upload.pk, _slice_into_store(upload, body, advance=not last))
-        return last and await _complete(declared, sender, upload)
-
-
-def _admit(request: Request, declared: Declared) -> tuple[Sender, bool]:
-    """Who sends, and whether the server has the update already. Raises for all that cannot be accepted."""
-    if not declared.is_update:
-        owner_id = user_of(request).pk
-        check_room(declared.length, owner_id)
-        return Sender(owner_id=owner_id), False
-    sender = Sender(peer_of(request))
-    known = _precheck(declared, sender)
-    if not known:
-        check_room(declared.length, None)
-    return sender, known
-
-
-def _precheck(declared: Declared, sender: Sender) -> bool:
-    assert sender.peer is not None and declared.attempt_id is not None
-    answer = update_precheck(
-        peer=sender.peer, attempt_id=declared.attempt_id, length=declared.length, sha256=declared.sha256
-    )
-    return answer == "duplicate"
-
-
-def _begin(declared: Declared, sender: Sender) -> Upload:
-    return upload_create(declared, owner_id=sender.owner_id, peer_id=sender.peer_id, now=timezone.now())
-
-
-def _find(request: Request, upload_id: UUID) -> tuple[Upload, Sender]:
-    """The upload, if it is the asker's. A browser that both trains and coordinates may send token and cookie."""
-    senders = [Sender(peer_of(request))] if has_token(request) else []
-    if not senders or has_session(request):
-        senders.append(Sender(owner_id=user_of(request).pk))
-    for sender in senders:
-        upload = upload_find(upload_id, owner_id=sender.owner_id, peer_id=sender.peer_id)
-        if upload is not None:
-            return upload, sender
-    raise NotFound("There is no such upload of yours; begin it anew.", field="upload")
-
-
-def _known(upload: Upload, sender: Sender) -> bool:
-    """Ask again before each slice: the attempt may be over, and then its slices are of no use."""
-    if upload.kind != Upload.Kind.UPDATE:
-        return False
-    try:
-        return _precheck(upload_declared(upload), sender)
-    except Conflict:
-        upload_discard(upload)
-        raise
+        return last and await in_files(join, declared, sender, upload)
 
 
 async def _receive_whole(
@@ -192,56 +117,23 @@ async def _receive_whole(
     if declared.is_update and declared.length <= INLINE_BYTES:
         data = await body.all()
         digest.update(data)
-        duplicate = await in_database(_accept, declared, sender, digest, NewArtifact(declared.sha256, data))
+        duplicate = await in_database(accept, declared, sender, digest, NewArtifact(declared.sha256, data))
     else:
         with store().temporary() as path:
             await body.into(path, digest)
-            duplicate = await in_files(_accept_file, declared, sender, digest, path)
+            duplicate = await in_files(accept_file, declared, sender, digest, path)
     if upload is None and declared.is_update:
         return UUID(int=0), duplicate
-    return await in_database(_note_done, declared, sender, upload), duplicate
+    return await in_database(note_done, declared, sender, upload), duplicate
 
 
-def _note_done(declared: Declared, sender: Sender, upload: Upload | None) -> UUID:
-    if upload is not None:
-        upload_finish(upload, timezone.now())
-        return upload.pk
-    assert sender.owner_id is not None
-    return upload_note_done(declared, owner_id=sender.owner_id, now=timezone.now()).pk
-
-
-def _accept_file(declared: Declared, sender: Sender, digest: Digest | None, path: Path) -> bool:
-    """Name the file by its hash, then let it count. Updates are not synced: they can be computed again."""
-    _check(declared, sender, digest)
-    durable = not declared.is_update
-    artifact = artifact_put_file(path, declared.sha256, declared.length, timezone.now(), durable=durable)
-    return _accept(declared, sender, None, artifact)
-
-
-def _accept(declared: Declared, sender: Sender, digest: Digest | None, artifact: Artifact | NewArtifact) -> bool:
-    _check(declared, sender, digest)
-    if not declared.is_update:
-        return False
-    assert sender.peer is not None and declared.attempt_id is not None
-    return update_accept(
-        peer=sender.peer, attempt_id=declared.attempt_id, artifact=artifact, report_text=declared.report_text
-    )
-
-
-def _check(declared: Declared, sender: Sender, digest: Digest | None) -> None:
-    """`digest` is None where the bytes have been checked. Values that are not finite end the attempt."""
-    if digest is None:
-        return
-    try:
-        digest.check(declared)
-    except Invalid as error:
-        _refuse(declared, sender, error)
-        raise
-
-
-def _refuse(declared: Declared, sender: Sender, error: WeeiError) -> None:
-    if error.code == "non_finite" and sender.peer is not None and declared.attempt_id is not None:
-        update_refused(peer=sender.peer, attempt_id=declared.attempt_id, error=error)
+async def _first_slice(declared: Declared, sender: Sender, body: Body) -> UUID:
+    """A POST with a part of the bytes. Cut short it leaves nothing, for its sender never heard where it would lie."""
+    with store().temporary() as path:
+        await body.into(path)
+        upload = await in_database(begin, declared, sender)
+        await _keep(upload, path, body.received)
+    return upload.pk
 
 
 async def _slice_into_store(upload: Upload, body: Body, *, advance: bool) -> None:
@@ -249,7 +141,7 @@ async def _slice_into_store(upload: Upload, body: Body, *, advance: bool) -> Non
     with store().temporary() as path:
         try:
             await body.into(path)
-        except (ClientGone, RequestTimeout):
+        except (ClientGone, RequestTimeout, asyncio.CancelledError):
             if body.received >= SMALLEST_KEPT_SLICE:
                 await _keep(upload, path, body.received)
             raise
@@ -261,25 +153,8 @@ async def _slice_into_store(upload: Upload, body: Body, *, advance: bool) -> Non
 
 async def _keep(upload: Upload, path: Path, size: int) -> None:
     await on_disk(upload_keep_slice, upload, path)
-    await in_database(upload_advance, upload, size, timezone.now())
-
-
-async def _complete(declared: Declared, sender: Sender, upload: Upload) -> bool:
-    return await in_files(_join, declared, sender, upload)
-
-
-def _join(declared: Declared, sender: Sender, upload: Upload) -> bool:
-    try:
-        with upload_joined(upload) as path:
-            duplicate = _accept_file(declared, sender, None, path)
-    except WeeiError as error:
-        _refuse(declared, sender, error)
-        if error.status < 500:
-            # These slices can never be accepted.
-            upload_discard(upload)
-        raise
-    upload_finish(upload, timezone.now())
-    return duplicate
+    if not await in_database(upload_advance, upload, size, timezone.now()):
+        raise Unavailable("Another request has moved this upload on; ask for its offset.")
 
 
 async def _created(send: Send, declared: Declared, upload_id: UUID, offset: int, *, duplicate: bool | None) -> None:
