@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from weei_core.protocol import Welcome
 
 LIVE_SECONDS = 0.25
 GOODBYE_SECONDS = 2.0
+SETTLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Agent:
         self._work: asyncio.Task[None] | None = None
         self._over: set[str] = set()
         self._ready_for: tuple[str, ...] | None = None
+        self._ready_told = 0.0
         self._told: tuple[str, int] | None = None
         self._connection = Connection(
             tools.server,
@@ -100,6 +103,7 @@ class Agent:
 
     async def _apply(self) -> None:
         """Brings what is being done in line with the latest state."""
+        await self._settle()
         job, state = self._my_job(), self._connection.state
         assignment = state.assignment if state else None
         self._tell(job)
@@ -112,6 +116,12 @@ class Agent:
             self._tools.measurements.rest()
         if self._work is None:
             self._begin_next(job, assignment)
+
+    async def _settle(self) -> None:
+        """The news that an update was accepted may overtake the answer to its upload, which alone says so."""
+        attempt, work = self._attempt, self._work
+        if attempt is not None and work is not None and attempt.delivering and not self._is_named(attempt.assignment):
+            await asyncio.wait([work], timeout=SETTLE_SECONDS)
 
     def _my_job(self) -> Job:
         job = self._connection.state.job if self._connection.state else None
@@ -140,7 +150,7 @@ class Agent:
 
     def _begin_next(self, job: Job, assignment: Assignment | None) -> None:
         needed = (job.module.sha256, *(slot.sha256 for slot in job.auxiliary))
-        if needed != self._ready_for or not job.ready:
+        if needed != self._ready_for or self._must_repeat(job):
             self._work = asyncio.create_task(self._get_ready(job, needed))
         elif assignment is not None and assignment.attemptId not in self._over:
             self._attempt = Attempt(self._tools, job, assignment)
@@ -149,10 +159,12 @@ class Agent:
             return
         self._work.add_done_callback(lambda _: self._connection.changed.set())
 
+    def _must_repeat(self, job: Job) -> bool:
+        """The server has forgotten that this peer is ready; but a state may only be older than the telling."""
+        return not job.ready and time.monotonic() - self._ready_told > 2 * self._timing.poll
+
     async def _get_ready(self, job: Job, needed: tuple[str, ...]) -> None:
         """Fetch, verify, compile and try the module; then tell the server."""
-        if needed == self._ready_for:
-            await asyncio.sleep(self._timing.poll)  # it was told and has forgotten: no hurry to say it again
         measurements, tools = self._tools.measurements, self._tools
         try:
             measurements.enter("receiving")
@@ -173,7 +185,7 @@ class Agent:
         except (WrongBytes, ModelError, Invalid, OSError) as error:
             await self._load_failed(str(error))
         else:
-            self._ready_for = needed
+            self._ready_for, self._ready_told = needed, time.monotonic()
             tools.reporter.event("ready", jobId=job.id, model=info.name, moduleSha256=job.module.sha256)
 
     async def _load_failed(self, reason: str) -> None:

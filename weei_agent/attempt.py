@@ -40,6 +40,7 @@ class Attempt:
 
     def __init__(self, tools: Tools, job: Job, assignment: Assignment) -> None:
         self.assignment = assignment
+        self.delivering = False
         self._tools = tools
         self._job = job
         self._sign = time.monotonic()
@@ -70,6 +71,7 @@ class Attempt:
 
     async def deliver(self, update: Update) -> bool:
         """Whether the server had it already. Raises `Problem` when the server refuses it."""
+        self.delivering = True
         self._tools.measurements.enter("uploading")
         duplicate = await Upload(self._tools.server, update).send()
         self._tools.measurements.enter("awaitingAggregation")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from weei_agent.agent import Agent, Bounds
 from weei_agent.attempt import Tools
@@ -24,11 +25,11 @@ from weei_agent.joining import (
 )
 from weei_agent.options import Options, parse_options
 from weei_agent.outcomes import Enough, Exit, Stop, UnknownPeer
-from weei_agent.report import Reporter, clean, make_reporter
+from weei_agent.report import Reporter, make_reporter
 from weei_agent.server import Server, parse_link
 from weei_agent.snapshot import Measurements
 from weei_agent.state import Invitation
-from weei_agent.trainer import JailTrainer
+from weei_agent.trainer import JailTrainer, Trainer
 from weei_agent.transfer import MIB, Cache
 
 
@@ -44,13 +45,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(stop.code)
 
 
+def jail_trainer(options: Options, scratch: Path) -> Trainer:
+    return JailTrainer(
+        scratch,
+        options.state_dir / "compiled",
+        memory_bytes=options.memory_mib * MIB,
+        workers=options.workers,
+    )
+
+
 class Session:
     """From the command line to the end. Steps on the network are asynchronous; asking the person is not."""
 
-    def __init__(self, options: Options, reporter: Reporter, timing: Timing | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        reporter: Reporter,
+        *,
+        timing: Timing | None = None,
+        make_trainer: Callable[[Options, Path], Trainer] = jail_trainer,
+    ) -> None:
         self._options = options
         self._reporter = reporter
         self._timing = timing or Timing()
+        self._make_trainer = make_trainer
         self._clock = SystemClock()
 
     def run(self) -> Stop:
@@ -93,8 +111,9 @@ class Session:
 
     def _ask(self, invitation: Invitation) -> None:
         """Returns when the answer is yes."""
-        text = "\n".join(clean(line) for line in describe(invitation))
-        self._reporter.event("invitation", text=text, jobId=invitation.jobId, moduleSha256=invitation.module.sha256)
+        self._reporter.event(
+            "invitation", text=describe(invitation), jobId=invitation.jobId, moduleSha256=invitation.module.sha256
+        )
         if missing := missing_here(invitation, self._options.memory_mib):
             raise Stop(Exit.MODEL_UNUSABLE, f"This machine lacks what the model needs: {', '.join(missing)}.")
         if self._options.yes:
@@ -136,16 +155,10 @@ class Session:
 
     def _tools(self, server: Server) -> Tools:
         options = self._options
-        trainer = JailTrainer(
-            self._store.scratch,
-            options.state_dir / "compiled",
-            memory_bytes=options.memory_mib * MIB,
-            workers=options.workers,
-        )
         return Tools(
             server=server,
             cache=Cache(options.state_dir / "cache", options.cache_mib * MIB),
-            trainer=trainer,
+            trainer=self._make_trainer(options, self._store.scratch),
             measurements=Measurements(self._clock, options.workers),
             reporter=self._reporter,
             scratch=self._store.scratch,
@@ -153,7 +166,14 @@ class Session:
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[Server]:
-        server = Server(self._link.origin, clock=self._clock, on_trouble=self._trouble)
+        timing = self._timing
+        server = Server(
+            self._link.origin,
+            clock=self._clock,
+            first_retry=timing.first_retry,
+            last_retry=timing.last_retry,
+            on_trouble=self._trouble,
+        )
         try:
             yield server
         finally:

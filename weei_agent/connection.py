@@ -30,6 +30,8 @@ class Timing:
     lease: float = protocol.LEASE_SECONDS
     snapshot: float = SNAPSHOT_SECONDS
     snapshot_gap: float = SNAPSHOT_GAP_SECONDS
+    first_retry: float = 0.5
+    last_retry: float = 30.0
 
 
 class Connection:

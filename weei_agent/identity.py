@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from weei_agent.outcomes import Exit, Stop
 
@@ -40,7 +41,7 @@ class IdentityStore:
         if not NAME.fullmatch(name):
             raise Stop(Exit.USAGE, f"--name must be letters, digits, '.', '_' and '-', 64 at most; found {name!r}.")
         self.name = name
-        self.folder = state_dir / "peers" / re.sub(r"[^a-z0-9.]+", "-", origin.lower()) / name
+        self.folder = state_dir / "peers" / quote(origin, safe="") / name
         self.scratch = self.folder / "scratch"
         self._file = self.folder / "peer.json"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TextIO
 
@@ -64,9 +65,14 @@ def clean(text: object) -> str:
     return printable[:MOST_CHARACTERS]
 
 
-def sentence(name: str, fields: dict[str, object]) -> str:
-    shown = {key: value if isinstance(value, int | float) else clean(value) for key, value in fields.items()}
-    return SENTENCES[name].format_map(shown).strip()
+def sentence(name: str, fields: Mapping[str, object]) -> str:
+    return SENTENCES[name].format_map({key: _shown(value) for key, value in fields.items()}).strip()
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, list):
+        return "\n".join(clean(line) for line in value)
+    return value if isinstance(value, int | float) else clean(value)
 
 
 class JsonLines:

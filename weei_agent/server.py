@@ -17,8 +17,6 @@ from weei_agent.clock import Clock
 from weei_agent.outcomes import Exit, Stop
 
 T = TypeVar("T")
-FIRST_RETRY_SECONDS = 0.5
-LAST_RETRY_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class Server:
         origin: str,
         *,
         clock: Clock,
-        first_retry: float = FIRST_RETRY_SECONDS,
-        last_retry: float = LAST_RETRY_SECONDS,
+        first_retry: float,
+        last_retry: float,
         on_trouble: Callable[[str, float], None] = lambda reason, delay: None,
     ) -> None:
         self.origin = origin

@@ -113,12 +113,14 @@ class Download:
     async def go_on(self) -> None:
         if self._done and self._done >= self._size:
             return
-        headers = {"Range": f"bytes={self._done}-"} if self._done else {}
+        headers = {"Accept-Encoding": "identity"}
+        if self._done:
+            headers["Range"] = f"bytes={self._done}-"
         async with self._server.stream("GET", self._path, headers=headers) as response:
             if response.status_code != 206:
                 self._start_again()
             try:
-                async for block in response.aiter_bytes(MIB):
+                async for block in response.aiter_bytes():
                     self._take(block)
                     if self._done > self._size:
                         break  # wrong whatever it hashes to; it need not fill the disk

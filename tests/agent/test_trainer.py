@@ -1,0 +1,141 @@
+"""The agent's children, with the digits model."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.agent.fake_server import FakeServer
+from tests.agent.test_snapshot import assignment
+from weei_agent.cli import main
+from weei_agent.trainer import JailTrainer, Order
+from weei_core.errors import ModelError
+
+DIGITS = Path(__file__).parents[2] / "reference_models" / "digits"
+CHUNK = (DIGITS / "data" / "train-001.bin").read_bytes()
+SETTINGS = '{"localEpochs":1,"batchSize":16,"learningRate":0.05}'
+
+
+class Listener:
+    def __init__(self):
+        self.operations, self.reports = [], []
+        self.training = asyncio.Event()
+
+    def entered(self, operation, workers):
+        self.operations.append(operation)
+        if operation == "train":
+            self.training.set()
+
+    def progressed(self, progress):
+        self.reports.append(progress)
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    return JailTrainer(tmp_path, tmp_path / "compiled", memory_bytes=512 * 2**20, workers=1)
+
+
+def order(tmp_path, weights, *, settings=SETTINGS, count=125, data=CHUNK):
+    (tmp_path / "start").write_bytes(weights)
+    (tmp_path / "chunk").write_bytes(data)
+    work = assignment(
+        weights={"sha256": "0" * 64, "bytes": len(weights)},
+        data={"sha256": "0" * 64, "bytes": len(data), "format": "digits-u8-v1"},
+        exampleCount=count,
+        settings=settings,
+        seed="42",
+    )
+    return Order(work, DIGITS / "digits.wasm", tmp_path / "start", (), tmp_path / "chunk", tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """Start weights of the model."""
+    from weei_core.jail.parent import run_in_child
+
+    path = tmp_path_factory.mktemp("weights") / "weights"
+    with path.open("w+b") as out:
+        run_in_child(DIGITS / "digits.wasm", {"operation": "describe", "seed": "1"}, {}, {"weightsOut": out})
+    return path.read_bytes()
+
+
+def test_a_model_is_loaded_and_trained_in_children(trainer, tmp_path, weights):
+    async def scenario():
+        listener = Listener()
+        info = await trainer.load(DIGITS / "digits.wasm")
+        result = await trainer.train(order(tmp_path, weights), listener)
+        again = order(tmp_path, weights)
+        first = again.weights_out.read_bytes()
+        await trainer.train(again, listener)
+        await trainer.close()
+        return info, result, listener, first
+
+    info, result, listener, first = asyncio.run(scenario())
+    assert info.id == "digits"
+    assert (result.unique_examples, result.bytes) == (125, len(weights))
+    assert set(result.metrics) <= info.metric_ids
+    assert listener.operations[:4] == ["start", "getModelInfo", "loadModel", "train"]
+    assert len(first) == len(weights)
+    assert first != weights
+    assert (tmp_path / "out").read_bytes() == first
+
+
+def test_a_module_that_refuses_says_why_and_the_next_work_goes_on(trainer, tmp_path, weights):
+    """C57."""
+
+    async def scenario():
+        await trainer.load(DIGITS / "digits.wasm")
+        with pytest.raises(ModelError) as refused:
+            await trainer.train(order(tmp_path, weights, data=b"no digits"), Listener())
+        result = await trainer.train(order(tmp_path, weights), Listener())
+        await trainer.close()
+        return refused.value, result
+
+    error, result = asyncio.run(scenario())
+    assert error.message
+    assert result.unique_examples == 125
+
+
+def test_cancelling_ends_the_child_and_the_next_work_gets_a_new_one(trainer, tmp_path, weights):
+    """C30, C58."""
+
+    async def scenario():
+        await trainer.load(DIGITS / "digits.wasm")
+        listener = Listener()
+        endless = SETTINGS.replace('"localEpochs":1,', '"localEpochs":1000000,')
+        training = asyncio.create_task(trainer.train(order(tmp_path, weights, settings=endless), listener))
+        await listener.training.wait()
+        training.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await training
+        result = await trainer.train(order(tmp_path, weights), Listener())
+        await trainer.close()
+        return result
+
+    assert asyncio.run(scenario()).unique_examples == 125
+
+
+def test_what_is_no_module_cannot_be_loaded(trainer, tmp_path):
+    (tmp_path / "module").write_bytes(b"\0asm, not really")
+    with pytest.raises(ModelError) as refused:
+        asyncio.run(trainer.load(tmp_path / "module"))
+    assert refused.value.code == "not_wasm"
+
+
+def test_the_command_trains_a_job_to_its_end(tmp_path, weights, capsys):
+    """Everything real but the server; --json is one object per line."""
+    with FakeServer(module=(DIGITS / "digits.wasm").read_bytes(), chunks=[CHUNK], weights=weights) as server:
+        server.format, server.examples = "digits-u8-v1", 125
+        code = main([server.link, "--yes", "--json", "--state-dir", str(tmp_path), "--workers", "1"])
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert code == 0
+    assert [event["event"] for event in events if event["event"] != "round"] == [
+        "invitation", "accepted", "ready",
+        "assigned", "trained", "uploaded", "assigned", "trained", "uploaded", "completed", "stopped",
+    ]  # fmt: skip
+    trained = next(event for event in events if event["event"] == "trained")
+    assert {"at", "round", "attemptId", "seconds", "metrics", "uniqueExamples", "examplesProcessed"} < set(trained)
+    assert np.isfinite(np.frombuffer(server.files[server.weights_sha], "<f4")).all()
+    assert server.files[server.weights_sha] != weights
