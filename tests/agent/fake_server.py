@@ -426,8 +426,7 @@ class FakeServer:
             config = uvicorn.Config(
                 app, port=self.port, log_level="critical", lifespan="off", http="h11", ws="websockets-sansio"
             )
-            self._uvicorn = uvicorn.Server(config)
-            self._uvicorn.capture_signals = contextlib.nullcontext
+            self._uvicorn = uvicorn.Server(config)  # leaves signals alone outside the main thread
             serving = asyncio.create_task(self._uvicorn.serve())
             while not self._uvicorn.started and not serving.done():
                 await asyncio.sleep(0.005)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.agent.fake_server import MODEL_INFO, FakeServer, Refusal
+from tests.agent.fake_server import FakeServer, Refusal
 from weei_agent import joining
 from weei_agent.cli import main
 from weei_agent.outcomes import Exit, Stop
@@ -42,7 +42,7 @@ def invitation(**changes):
 
 def test_a_person_sees_what_runs_what_comes_and_what_leaves():
     text = "\n".join(joining.describe(invitation()))
-    for part in (MODEL_INFO["name"], "SHA-256", "batchSize 16", "chunks of at most", "Uploads", "Nothing else"):
+    for part in ("Toy model", "SHA-256", "batchSize 16", "chunks of at most", "Uploads", "Nothing else"):
         assert part in text
 
 

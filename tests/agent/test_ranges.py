@@ -5,6 +5,7 @@ import pytest
 
 from tests.agent.test_snapshot import assignment
 from weei_agent.ranges import merge_parts, parts_of
+from weei_agent.state import Experience
 from weei_core import seeds
 from weei_core.results import TrainResult
 
@@ -17,11 +18,12 @@ def test_a_dataset_assignment_is_one_part():
 
 
 def test_units_are_split_into_ranges_with_seeds_of_their_own():
-    first, second = parts_of(assignment(data=None, experience=UNITS, exampleCount=5, split=2))
-    assert (first.units.unitStart, first.units.unitCount, first.units.seed) == (100, 3, "7")
-    assert (second.units.unitStart, second.units.unitCount) == (103, 2)
-    assert second.units.seed == str(seeds.range_seed(7, 1, 103))
-    assert (first.size, second.size) == (3, 2)
+    parts = parts_of(assignment(data=None, experience=UNITS, exampleCount=5, split=2))
+    assert [part.size for part in parts] == [3, 2]
+    assert [part.units for part in parts] == [
+        Experience(seed="7", unitStart=100, unitCount=3),
+        Experience(seed=str(seeds.range_seed(7, 1, 103)), unitStart=103, unitCount=2),
+    ]
 
 
 def merged(tmp_path, *parts):
