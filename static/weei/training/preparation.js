@@ -4,8 +4,8 @@ import { Problem } from "../net/http.js";
 /** @typedef {import("../types.js").PeerJob} PeerJob */
 /**
  * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, runner: import("./runner.js").TrainingRunner, http: import("../net/http.js").Http,
- *   enter(stage: import("../types.js").Stage): void, answered(state: import("../types.js").PeerState): void,
- *   model(job: PeerJob, info: import("../types.js").ModelInfo): void, failed(message: string): void}} PreparationContext
+ *   enter(stage: import("../types.js").Stage): void, apply(state: import("../types.js").PeerState): void,
+ *   named(wasmSha256: string, info: {id: string, version: string}): void, failed(message: string): void}} PreparationContext
  */
 
 /** @param {PeerJob} job */
@@ -56,7 +56,7 @@ export class Preparation {
       const body = { jobId: job.id, moduleSha256: job.module.sha256, auxiliary };
       const state = await http.retried("POST", "/api/peer/ready", body, signal);
       this.#done(signal, "waiting");
-      this.#context.answered(state);
+      this.#context.apply(state);
     } catch (error) {
       if (!signal.aborted) await this.#failed(job, error, signal);
     }
@@ -64,14 +64,14 @@ export class Preparation {
 
   /** @param {PeerJob} job @param {AbortSignal} signal */
   async #prepare(job, signal) {
-    const { artifacts, runner, enter, model } = this.#context;
+    const { artifacts, runner, enter, named } = this.#context;
     enter("receiving");
     const module = await artifacts.module(job.id, job.module, signal);
     for (const slot of job.auxiliary) await artifacts.fetch(job.id, slot, { signal });
     enter("preparing");
     // Compiled is not enough: a phone may have no room for the module's memory, and that must be said now (C62).
     const { info } = await runner.inspect(module, { stallMinutes: job.stallMinutes, signal });
-    model(job, info);
+    named(job.module.sha256, info);
   }
 
   /** @param {AbortSignal} signal @param {import("../types.js").Stage} stage */
@@ -89,7 +89,7 @@ export class Preparation {
     this.#context.failed(reason);
     if (error instanceof Problem && error.code === "unauthorized") return;
     try {
-      this.#context.answered(await this.#context.http.retried("POST", "/api/peer/load-failed", { jobId: job.id, reason: reason.slice(0, 500) }, signal));
+      this.#context.apply(await this.#context.http.retried("POST", "/api/peer/load-failed", { jobId: job.id, reason: reason.slice(0, 500) }, signal));
     } catch {
       // The job ended meanwhile; its state comes by itself.
     }
