@@ -16,6 +16,7 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/panels/<slug:name>", panels.panel, name="job-panel"),
     path("jobs/<uuid:job_id>/chart", pages.job_chart, name="job-chart"),
     path("jobs/<uuid:job_id>/checkpoints/", pages.job_checkpoints, name="job-checkpoints"),
+    path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/", pages.job_checkpoint, name="job-checkpoint"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/validate", actions.job_validate, name="job-validate"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/continue", pages.job_continue, name="job-continue-from"),
     path("jobs/<uuid:job_id>/actions/<slug:action>", actions.job_action, name="job-action"),

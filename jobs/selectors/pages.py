@@ -18,7 +18,8 @@ from jobs.models import Chunk, Job, JobDraft, JobEvent, Requeued
 from peers.models import Invitation
 from weei_core.errors import NotFound
 
-CHECKPOINTS_PER_PAGE = 20
+CHECKPOINTS_PER_PAGE = 50
+NEWEST_CHECKPOINTS = 8
 DRAFTS_SHOWN_FOR = timedelta(days=1)
 EVENTS_SHOWN = 30
 
@@ -130,7 +131,7 @@ class CheckpointPage:
     newest: bool
 
 
-def checkpoint_page(job: Job, before: int | None = None) -> CheckpointPage:
+def checkpoint_page(job: Job, before: int | None = None, limit: int = CHECKPOINTS_PER_PAGE) -> CheckpointPage:
     found = (
         Checkpoint.objects.filter(job=job)
         .select_related("weights", "state")
@@ -138,8 +139,8 @@ def checkpoint_page(job: Job, before: int | None = None) -> CheckpointPage:
     )
     if before is not None:
         found = found.filter(round__lt=before)
-    rows = [CheckpointRow(checkpoint) for checkpoint in found.order_by("-round")[: CHECKPOINTS_PER_PAGE + 1]]
-    shown = rows[:CHECKPOINTS_PER_PAGE]
+    rows = [CheckpointRow(checkpoint) for checkpoint in found.order_by("-round")[: limit + 1]]
+    shown = rows[:limit]
     older = shown[-1].checkpoint.round if len(rows) > len(shown) else None
     return CheckpointPage(shown, metrics_of(job), job.validation_file_id is not None, older, before is None)
 
@@ -201,12 +202,9 @@ def recent_events(job: Job) -> list[EventRow]:
     return [EventRow(event, json.loads(event.details_text)) for event in found]
 
 
-def source_checkpoint(user: User, job_id: object, round_no: int) -> Checkpoint:
-    """A checkpoint of this person's own job, to continue from."""
-    found = Checkpoint.objects.select_related("job", "weights").filter(
-        job__owner=user, job_id=str(job_id), round=round_no
-    )
-    checkpoint = found.first()
+def checkpoint_of(job: Job, round_no: int) -> Checkpoint:
+    """`job` is one that this person may see."""
+    checkpoint = Checkpoint.objects.select_related("job", "weights", "state").filter(job=job, round=round_no).first()
     if checkpoint is None:
         raise NotFound(f"This job has no checkpoint of round {round_no}.", field="round")
     return checkpoint

@@ -39,7 +39,7 @@ def job_new(request: CoordinatorRequest) -> HttpResponse:
 @require_GET
 @coordinator
 def job_continue(request: CoordinatorRequest, job_id: UUID | None = None, round_no: int = 0) -> HttpResponse:
-    source = pages.source_checkpoint(request.user, job_id, round_no) if job_id else None
+    source = pages.checkpoint_of(job_for_owner(request.user, job_id), round_no) if job_id else None
     initial = settings_initial(pages.settings_of(source.job)) if source else {}
     context = {"form": SettingsForm(initial=initial), "presets": presets(), "source": source, "section": "jobs"}
     return render(request, "jobs/continue.html", context)
@@ -76,6 +76,16 @@ def job_checkpoints(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     before = request.GET.get("before", "")
     page = pages.checkpoint_page(job, int(before) if before.isdecimal() and len(before) < 10 else None)
     return render(request, "jobs/checkpoints.html", {"job": job, "page": page, "section": "jobs"})
+
+
+@never_cache
+@require_GET
+@coordinator
+def job_checkpoint(request: CoordinatorRequest, job_id: UUID, round_no: int) -> HttpResponse:
+    job = job_for_owner(request.user, job_id)
+    row = pages.CheckpointRow(pages.checkpoint_of(job, round_no))
+    context = {"job": job, "row": row, "metrics": pages.metrics_of(job), "section": "jobs"}
+    return render(request, "jobs/checkpoint.html", context)
 
 
 @require_http_methods(["GET", "POST"])

@@ -38,7 +38,7 @@ def _people(job: Job, now: datetime) -> Context:
 
 
 def _checkpoints(job: Job, now: datetime) -> Context:
-    return {"page": pages.checkpoint_page(job)}
+    return {"page": pages.checkpoint_page(job, limit=pages.NEWEST_CHECKPOINTS)}
 
 
 def _invitations(job: Job, now: datetime) -> Context:

@@ -51,6 +51,7 @@ export class MetricChart {
     this.#plot?.destroy();
     this.#plot = new uPlot(this.#options(data), /** @type {any} */ (table), this.#host);
     this.#renderToggles(data.series);
+    this.#showValues();
   }
 
   #size() {
@@ -76,7 +77,8 @@ export class MetricChart {
         ...ids.slice(0, 2).map((id, index) => ({ ...axis, scale: `y-${id}`, side: index === 0 ? 3 : 1, size: 56, grid: index === 0 ? axis.grid : { show: false }, stroke: color(`--chart-${index + 1}`) })),
       ],
       series: [{ label: "Round" }, ...series.map((line) => this.#line(line, ids.indexOf(line.metric)))],
-      legend: { show: true, live: true },
+      legend: { show: false },
+      hooks: { setCursor: [() => this.#showValues()], setData: [() => this.#showValues()] },
       cursor: { points: { size: 7 }, drag: { x: true, y: false } },
     };
     return options;
@@ -93,7 +95,6 @@ export class MetricChart {
       spanGaps: false,
       points: { show: line.values.length <= 60, size: 5 },
       show: !this.#off.has(lineKey(line)),
-      value: (/** @type {any} */ _, /** @type {number | null} */ value) => valueText(value),
     };
   }
 
@@ -114,9 +115,22 @@ export class MetricChart {
       else this.#off.add(lineKey(line));
       this.#plot?.setSeries(seriesIndex, { show: box.checked });
     });
+    const value = document.createElement("output");
     const swatch = document.createElement("span");
     swatch.className = `swatch tone-${(metricIndex % TONES) + 1}${line.kind === "training" ? " dashed" : ""}`;
-    label.append(box, swatch, `${line.label}, ${line.kind}`);
+    label.append(box, swatch, `${line.label}, ${line.kind}`, value);
     return label;
+  }
+
+  /** Beside each switch: the value under the pointer, else the newest one. */
+  #showValues() {
+    const data = this.#last;
+    if (!data) return;
+    const index = this.#plot?.cursor.idx ?? null;
+    data.series.forEach((line, at) => {
+      const output = this.#toggles.children[at]?.querySelector("output");
+      const value = index === null ? line.values.findLast((one) => one !== null) : line.values[index];
+      if (output) output.textContent = index === null ? valueText(value) : `${valueText(value)} (round ${data.rounds[index]})`;
+    });
   }
 }

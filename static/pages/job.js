@@ -21,7 +21,7 @@ class ChartFeed {
       const response = await fetch(byId("chart").dataset["url"] ?? "");
       if (!response.ok || response.redirected) return;
       const data = await response.json();
-      const drawable = data.rounds.length > 0 && data.series.length > 0;
+      const drawable = data.rounds.length > 1 && data.series.length > 0;
       show("chart", drawable);
       show("chart-empty", !drawable);
       if (drawable) this.#chart.draw(data);
