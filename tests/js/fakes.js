@@ -133,7 +133,19 @@ export class FakeClock {
   }
 }
 
-/** Let everything that waits on nothing but promises run. */
+/**
+ * Wait for what must happen; hashing and Blobs are read by other threads, so no count of turns is enough.
+ * @param {() => unknown} condition
+ */
+export async function until(condition) {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`never came true: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+/** Let what waits on nothing but promises run: before saying that something did not happen. */
 export async function settled() {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
