@@ -108,7 +108,7 @@ def open_invitation(request: PeerRequest, payload: TokenBody) -> dict[str, Any]:
     return invitation_facts(participants.membership_of(request.auth, job.pk))
 
 
-@router.get("/invitations/{job_id}", response=dict[str, Any], auth=peer_auth)
+@router.get("/invitations/{uuid:job_id}", response=dict[str, Any], auth=peer_auth)
 def get_invitation(request: PeerRequest, job_id: UUID) -> dict[str, Any]:
     """The facts of a job that this peer was invited to."""
     return invitation_facts(participants.membership_of(request.auth, job_id))
