@@ -87,7 +87,7 @@ function render(state) {
   show("train-done", completed);
   showText("train-error", participation.error);
   setText("train-now", nowText(participation));
-  setText("train-waiting", participation.stage === "training" || completed ? "" : (participation.waitingFor ?? ""));
+  setText("train-waiting", participation.stage === "training" || participation.replaced || completed ? "" : (participation.waitingFor ?? ""));
   show("train-bar", !completed);
   show("train-pause", !completed && !participation.replaced);
   setText("train-pause", participation.paused ? "Resume" : "Pause");

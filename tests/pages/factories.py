@@ -124,9 +124,7 @@ def make_peer(label="", *, connected=True):
 def make_participant(job, label="Firefox 153 on Linux", *, connected=True, state="modelLoaded", **fields):
     peer = make_peer(label, connected=connected)
     values = {"state": state, "current": True, "trains": True, "accepted_link": True, "ready_for": job.ready_key}
-    return Membership.objects.create(
-        peer=peer, job=job, accepted_at=timezone.now(), **{**values, **fields}
-    )
+    return Membership.objects.create(peer=peer, job=job, accepted_at=timezone.now(), **{**values, **fields})
 
 
 def make_round(job, number, members, *, done=0):
@@ -201,8 +199,18 @@ def make_snapshot(slot=None, **parts):
             "activeWorkers": 1,
             "workerLimit": 4,
         },
-        "gpu": {"webgpu": "unavailable", "adapter": "unknown", "memoryBudgetMiB": 512, "initializationError": "unknown"},
-        "model": {"id": "digits", "version": "1.0.0", "wasmSha256": "ab" * 32, "wgsl": {"present": False, "sha256": []}},
+        "gpu": {
+            "webgpu": "unavailable",
+            "adapter": "unknown",
+            "memoryBudgetMiB": 512,
+            "initializationError": "unknown",
+        },
+        "model": {
+            "id": "digits",
+            "version": "1.0.0",
+            "wasmSha256": "ab" * 32,
+            "wgsl": {"present": False, "sha256": []},
+        },
         "assignment": assignment,
         "stage": "training",
         "error": None,

@@ -15,11 +15,14 @@ const api = new Proxy(
   },
   {
     get: (target, name) =>
-      target[name] ??
-      ((...given) => {
-        calls.push([name, ...given]);
-        return handlers[name] ? handlers[name](...given) : Promise.resolve();
-      }),
+      // Without `then`, or awaiting the object would call it.
+      name === "then"
+        ? undefined
+        : (target[name] ??
+          ((...given) => {
+            calls.push([name, ...given]);
+            return handlers[name] ? handlers[name](...given) : Promise.resolve();
+          })),
   },
 );
 globalThis.fakeChange = (change) => {
