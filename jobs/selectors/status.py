@@ -149,7 +149,8 @@ def progress(job: Job, now: datetime) -> dict[str, Any]:
             items_per_pass=total,
             passes_left=max(0, epochs - job.pass_no - 1),
             active=active,
-            rounds_done=done + (1 if live else 0),
+            # The round at work counts once it has been dealt: its items are not among those left.
+            rounds_done=done + _is_dealt(current_round(job)),
         )
     )
     return {
@@ -163,6 +164,10 @@ def progress(job: Job, now: datetime) -> dict[str, Any]:
         "roundsEstimate": estimate,
         "remainingMs": _remaining_ms(job, done, estimate),
     }
+
+
+def _is_dealt(at: Round | None) -> bool:
+    return at is not None and at.state != Round.State.DONE and at.live + at.received > 0
 
 
 def _remaining_ms(job: Job, done: int, estimate: int | None) -> int | None:
