@@ -12,10 +12,18 @@ from starlette.types import Receive
 from checkpoints.bytes.http import ClientGone, RequestTimeout
 from checkpoints.bytes.threads import on_disk
 from checkpoints.services.uploads import BLOCK_BYTES, Digest
-from weei_core.errors import TooLarge
+from weei_core.errors import TooLarge, Unavailable
 
 SLOW_SECONDS = 30.0
 SLOW_BYTES_PER_SECOND = 50_000
+
+
+class TakenOver(Unavailable):
+    default_code = "taken_over"
+
+
+CUT = (ClientGone, RequestTimeout, TakenOver)
+"""What ends a body before its end; what has come of it may be kept."""
 
 
 class Body:
@@ -26,10 +34,18 @@ class Body:
         self._length = length
         self._window_ends = 0.0
         self._window_starts_at = 0
+        self._waiting: asyncio.Timeout | None = None
+        self._stopped = False
         self.received = 0
 
+    def stop(self) -> None:
+        """Let the reader raise `TakenOver`, unless it has everything already."""
+        self._stopped = True
+        if self._waiting is not None:
+            self._waiting.reschedule(0)
+
     async def blocks(self) -> AsyncIterator[bytearray]:
-        """Blocks of about 1 MiB. Raises `ClientGone`, `RequestTimeout` or `TooLarge`; what came before was yielded."""
+        """Blocks of about 1 MiB. Raises one of CUT, or `TooLarge`; what came before was yielded."""
         block = bytearray()
         self._open_window()
         try:
@@ -42,7 +58,7 @@ class Body:
                 if len(block) >= BLOCK_BYTES:
                     yield block
                     block = bytearray()
-        except (ClientGone, RequestTimeout):
+        except CUT:
             if block:
                 yield block
             raise
@@ -51,16 +67,19 @@ class Body:
 
     async def _piece(self) -> bytes:
         while True:
+            if self._stopped:
+                raise TakenOver("A newer request goes on with this upload.")
             try:
-                async with asyncio.timeout_at(self._window_ends):
+                async with asyncio.timeout_at(self._window_ends) as self._waiting:
                     message = await self._receive()
             except TimeoutError:
-                self._next_window()
+                if not self._stopped:
+                    self._next_window()
                 continue
+            finally:
+                self._waiting = None
             if message["type"] == "http.disconnect" or not (message.get("body") or message.get("more_body")):
                 raise ClientGone
-            if self._window_ends <= asyncio.get_running_loop().time():
-                self._next_window()
             piece: bytes = message.get("body", b"")
             return piece
 

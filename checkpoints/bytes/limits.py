@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 from uuid import UUID
 
+from checkpoints.bytes.body import Body
 from weei_core.errors import TooManyRequests, Unavailable
-
-T = TypeVar("T")
 
 UPLOADS_PER_SENDER = 3
 UPLOADS_AT_ONCE = 64
@@ -44,27 +42,25 @@ class Turns:
     died without anybody noticing yet."""
 
     def __init__(self) -> None:
-        self._running: dict[UUID, asyncio.Task[Any]] = {}
+        self._running: dict[UUID, tuple[Body, asyncio.Event]] = {}
 
     async def take_over(self, upload: UUID) -> bool:
-        """End what reads a body for this upload, and wait until it has put away what it has. False: nothing did."""
-        older = self._running.get(upload)
-        if older is None:
+        """Let nobody read on for this upload, and wait until what has come is put away. False: nobody was reading."""
+        running = self._running.get(upload)
+        if running is None:
             return False
-        older.cancel()
-        await asyncio.wait({older})
+        body, ended = running
+        body.stop()
+        await ended.wait()
         return True
 
-    async def run(self, upload: UUID, work: Coroutine[Any, Any, T]) -> T:
-        """Raises `Unavailable` in the request whose turn was taken over."""
-        task = asyncio.ensure_future(work)
-        self._running[upload] = task
+    @contextmanager
+    def take(self, upload: UUID, body: Body) -> Iterator[None]:
+        mine = body, asyncio.Event()
+        self._running[upload] = mine
         try:
-            await asyncio.wait({task})
+            yield
         finally:
-            task.cancel()
-            if self._running.get(upload) is task:
+            mine[1].set()
+            if self._running.get(upload) is mine:
                 del self._running[upload]
-        if task.cancelled():
-            raise Unavailable("A newer request goes on with this upload.", code="taken_over")
-        return task.result()

@@ -44,12 +44,13 @@ async def send_pieces(request: Request, send: Send, pieces: Sequence[Piece], eta
     if _matches(request.header("if-none-match"), etag):
         await send_empty(send, 304, headers)
         return
-    first, last = _wanted(request, total, etag)
-    if first >= total:
+    wanted = _wanted(request, total, etag)
+    first, last = wanted or (0, total - 1)
+    if wanted and first >= total:
         await send_empty(send, 416, (*headers, ("Content-Range", f"bytes */{total}"), ("Content-Length", "0")))
         return
     status = 200
-    if (first, last) != (0, total - 1) or _asks_for_range(request, etag):
+    if wanted:
         status, headers = 206, (*headers, ("Content-Range", f"bytes {first}-{last}/{total}"))
     headers = (*headers, ("Content-Length", str(last - first + 1)))
     if request.method == "HEAD":
@@ -74,24 +75,21 @@ def _matches(header: str | None, etag: str) -> bool:
     return header is not None and (header.strip() == "*" or f'"{etag}"' in header)
 
 
-def _asks_for_range(request: Request, etag: str) -> bool:
-    """A range of several parts, or one of something else than what is here now, is answered with the whole."""
-    if_range = request.header("if-range")
-    match = _RANGE.fullmatch((request.header("range") or "").replace(" ", ""))
-    return match is not None and match[0] != "bytes=-" and if_range in (None, f'"{etag}"')
+def _wanted(request: Request, total: int, etag: str) -> tuple[int, int] | None:
+    """First and last byte of the range that is asked for, both included; a first past the end fits nothing.
 
-
-def _wanted(request: Request, total: int, etag: str) -> tuple[int, int]:
-    """First and last byte, both included. A first byte past the end means that nothing fits."""
+    None: the whole, also for several ranges, for what says nothing, and for a range of what was here before.
+    """
     match = _RANGE.fullmatch((request.header("range") or "").replace(" ", ""))
-    if match is None or not _asks_for_range(request, etag):
-        return 0, total - 1
+    if match is None or request.header("if-range") not in (None, f'"{etag}"'):
+        return None
     first, last = match[1], match[2]
-    if not first:
-        return (max(0, total - int(last)), total - 1) if int(last) else (total, total)
-    if last and int(last) < int(first):
-        return 0, total - 1
-    return int(first), min(int(last) if last else total - 1, total - 1)
+    if first:
+        end = min(int(last) if last else total - 1, total - 1)
+        return None if last and int(last) < int(first) else (int(first), end)
+    if not last:
+        return None
+    return (max(0, total - int(last)), total - 1) if int(last) else (total, total)
 
 
 async def _blocks(parts: Sequence[tuple[bytes | int, int]], first: int, last: int) -> AsyncIterator[bytes]:

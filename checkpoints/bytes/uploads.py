@@ -6,7 +6,6 @@ request for everything up to a slice, into a file that then only gets its name; 
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from uuid import UUID
 
@@ -15,8 +14,8 @@ from starlette.types import Send
 
 from checkpoints.bytes import tus
 from checkpoints.bytes.accepting import Sender, accept, accept_file, admit, begin, find, is_known, join, note_done
-from checkpoints.bytes.body import Body
-from checkpoints.bytes.http import ClientGone, Request, RequestTimeout, send_empty, send_json
+from checkpoints.bytes.body import CUT, Body
+from checkpoints.bytes.http import Request, send_empty, send_json
 from checkpoints.bytes.limits import Turns, UploadSlots
 from checkpoints.bytes.threads import in_database, in_files, on_disk
 from checkpoints.models import Upload
@@ -85,8 +84,9 @@ class Uploads:
         if await in_database(is_known, upload, sender):
             await _patched(send, upload.length, duplicate=True)
             return
-        with self._slots.take(sender):
-            duplicate = await self._receive_slice(upload, sender, Body(request.receive, length), length)
+        body = Body(request.receive, length)
+        with self._slots.take(sender), self._turns.take(upload_id, body):
+            duplicate = await _receive_slice(upload, sender, body, length)
         await _patched(send, offset + length, duplicate=duplicate)
 
     async def _find(self, request: Request, upload_id: UUID) -> tuple[Upload, Sender]:
@@ -95,18 +95,19 @@ class Uploads:
             found = await in_database(find, request, upload_id)
         return found
 
-    async def _receive_slice(self, upload: Upload, sender: Sender, body: Body, length: int) -> bool:
-        declared = upload_declared(upload)
-        if length == upload.length:
-            try:
-                _, duplicate = await self._turns.run(upload.pk, _receive_whole(declared, sender, body, upload))
-            except Invalid:
-                await in_database(upload_discard, upload)
-                raise
-            return duplicate
-        last = upload.offset + length == upload.length
-        await self._turns.run(upload.pk, _slice_into_store(upload, body, advance=not last))
-        return last and await in_files(join, declared, sender, upload)
+
+async def _receive_slice(upload: Upload, sender: Sender, body: Body, length: int) -> bool:
+    declared = upload_declared(upload)
+    if length == upload.length:
+        try:
+            _, duplicate = await _receive_whole(declared, sender, body, upload)
+        except Invalid:
+            await in_database(upload_discard, upload)
+            raise
+        return duplicate
+    last = upload.offset + length == upload.length
+    await _slice_into_store(upload, body, advance=not last)
+    return last and await in_files(join, declared, sender, upload)
 
 
 async def _receive_whole(
@@ -141,7 +142,7 @@ async def _slice_into_store(upload: Upload, body: Body, *, advance: bool) -> Non
     with store().temporary() as path:
         try:
             await body.into(path)
-        except (ClientGone, RequestTimeout, asyncio.CancelledError):
+        except CUT:
             if body.received >= SMALLEST_KEPT_SLICE:
                 await _keep(upload, path, body.received)
             raise

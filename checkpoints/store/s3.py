@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 from uuid import UUID
 
 import boto3
+from boto3.exceptions import Boto3Error
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -164,5 +165,5 @@ def _answers() -> Iterator[None]:
         if code in _MISSING:
             raise FileNotFoundError(code) from error
         raise Unavailable(f"The artifact store answered {code or 'with an error'}; try again.") from error
-    except BotoCoreError as error:
+    except (BotoCoreError, Boto3Error) as error:
         raise Unavailable("The artifact store does not answer; try again.") from error

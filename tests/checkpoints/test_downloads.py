@@ -1,0 +1,453 @@
+"""Who may read which bytes, and how they come."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from urllib.parse import unquote
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpoints.bytes import ranges
+from checkpoints.bytes.app import BytesApp
+from checkpoints.bytes.http import ClientGone, Request
+from checkpoints.bytes.ranges import BLOCK_BYTES, Piece, attachment, send_pieces
+from checkpoints.models import Artifact, Checkpoint, JobArtifact
+from checkpoints.services.artifacts import artifact_put_bytes
+from checkpoints.store import store
+from jobs.models import Attempt
+from jobs.selectors import downloads
+from peers.models import Membership, Peer
+from peers.services.tokens import peer_create
+from tests.checkpoints.asgi import call
+from tests.checkpoints.conftest import World, bearer, make_job, sha
+from weei_core.errors import Forbidden, NotFound
+
+pytestmark = pytest.mark.db
+
+State = Membership.State
+BIG = os.urandom(BLOCK_BYTES * 2 + 100)
+
+
+def get(world: World, data: bytes, headers=None, method="GET"):
+    return call(BytesApp(), method, world.path(data), bearer(world.token) if headers is None else headers)
+
+
+# --- Rights ---
+
+
+def test_a_participant_at_work_reads_what_the_work_needs(world):
+    auxiliary = b"auxiliary weights"
+    world.add(auxiliary, JobArtifact.Kind.AUXILIARY)
+    for data in (world.module, auxiliary, world.weights, world.chunks[0]):
+        answer = get(world, data)
+        assert (answer.status, answer.body) == (200, data)
+
+
+def test_a_participant_reads_nothing_else(world):
+    """C82, I7: not another chunk, never the validation file, no state, no other's update."""
+    extra = {kind: kind.encode() for kind in ("state", "update", "manifest", "archive")}
+    for kind, data in extra.items():
+        world.add(data, kind)
+    for data in (world.chunks[1], world.validation, *extra.values()):
+        answer = get(world, data)
+        assert answer.status == 403, data
+        assert data not in answer.body
+
+
+@pytest.mark.parametrize("state", [State.INVITED, State.DECLINED, State.LEFT, State.REMOVED])
+def test_before_accepting_and_after_leaving_nothing_is_read(world, state):
+    """H5, C82: also not with an attempt that is still live."""
+    Membership.objects.update(state=state)
+    for data in (world.module, world.weights, world.chunks[0], b"no file of the job"):
+        answer = get(world, data)
+        assert (answer.status, answer.json["code"]) == (403, "forbidden")
+        assert data not in answer.body
+
+
+@pytest.mark.parametrize("state", [s for s in Attempt.State if s != Attempt.State.LIVE])
+def test_what_an_attempt_names_is_read_only_while_it_is_live(world, state):
+    Attempt.objects.update(state=state)
+    assert get(world, world.module).status == 200
+    for data in (world.weights, world.chunks[0]):
+        assert get(world, data).status == 403
+
+
+def test_a_stranger_learns_nothing(world):
+    """H3: the same answer for what is there and what is not."""
+    _, token = peer_create()
+    answers = {get(world, data, bearer(token)).body for data in (world.module, world.weights, b"nothing")}
+    assert len(answers) == 1
+    assert b"not_found" in answers.pop()
+    other = bearer(token)
+    assert call(BytesApp(), "GET", f"/bytes/jobs/{uuid.uuid4()}/{sha(world.module)}", other).status == 404
+
+
+def test_a_job_of_ones_own_opens_no_other(world):
+    other = make_job(world.owner, Artifact.objects.get(pk=sha(world.module)), 4)
+    Membership.objects.create(peer=world.peer, job=other, state=State.APPROVED)
+    for data in (world.weights, world.chunks[0], world.module):
+        assert call(BytesApp(), "GET", f"/bytes/jobs/{other.pk}/{sha(data)}", bearer(world.token)).status == 404
+
+
+def test_the_coordinator_reads_everything_of_their_jobs(world):
+    for data in (world.module, world.weights, *world.chunks, world.validation):
+        answer = get(world, data, world.session())
+        assert (answer.status, answer.body) == (200, data)
+    assert get(world, b"nothing", world.session()).status == 404
+
+
+def test_another_coordinator_reads_nothing(world):
+    """H3."""
+    other = world.session(User.objects.create_user("other"))
+    for data in (world.module, world.validation):
+        assert get(world, data, other).status == 404
+
+
+def test_a_browser_that_trains_and_coordinates_has_both_rights(world):
+    assert get(world, world.validation, bearer(world.token) | world.session()).status == 200
+    assert get(world, world.module, bearer("wrong") | world.session()).status == 200
+    stranger = world.session(User.objects.create_user("other"))
+    assert get(world, world.chunks[0], bearer(world.token) | stranger).status == 200
+    assert get(world, world.validation, bearer(world.token) | stranger).status == 403
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer no"}, {"Cookie": "weei_session_8000=no"}])
+def test_nobody_reads_without_being_known(world, headers):
+    answer = get(world, world.module, headers)
+    assert (answer.status, answer.json["code"]) == (401, "unauthorized")
+
+
+def test_a_person_whose_account_ended_reads_nothing(world):
+    session = world.session()
+    User.objects.update(is_active=False)
+    assert get(world, world.module, session).status == 401
+
+
+ROLES = ["participant", "invited", "left", "stranger", "owner", "other owner"]
+READERS = {
+    "module": {"participant", "owner"},
+    "auxiliary": {"participant", "owner"},
+    "weights": {"owner"},
+    "chunk": {"owner"},
+    "validation": {"owner"},
+    "manifest": {"owner"},
+    "archive": {"owner"},
+    "state": {"owner"},
+    "update": {"owner"},
+}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_and_kind(world, role):
+    """The whole matrix: a new kind without a row fails. Nothing here is named by an attempt."""
+    assert set(READERS) == set(JobArtifact.Kind.values)
+    for kind, readers in READERS.items():
+        data = f"a file as {kind}".encode()
+        world.add(data, kind)
+        assert allowed(world, role, sha(data)) == (role in readers), kind
+
+
+def allowed(world: World, role: str, sha256: str) -> bool:
+    try:
+        if role in ("owner", "other owner"):
+            user = world.owner if role == "owner" else User.objects.get_or_create(username="other")[0]
+            downloads.artifact_for_owner(user_id=user.pk, job_id=world.job.pk, sha256=sha256)
+        else:
+            peer = member(world, role)
+            downloads.artifact_for_peer(peer=peer, job_id=world.job.pk, sha256=sha256)
+    except (Forbidden, NotFound):
+        return False
+    return True
+
+
+def member(world: World, role: str) -> Peer:
+    if role == "stranger":
+        return peer_create()[0]
+    states = {"participant": State.MODEL_LOADED, "invited": State.INVITED, "left": State.LEFT}
+    Membership.objects.update(state=states[role])
+    return world.peer
+
+
+def test_one_query_authorizes_a_peer(world):
+
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        downloads.artifact_for_peer(peer=world.peer, job_id=world.job.pk, sha256=sha(world.chunks[0]))
+    assert len(queries) == 1
+
+
+# --- How they come ---
+
+
+@pytest.fixture(params=[b"small bytes of a row", BIG], ids=["row", "file"])
+def stored(request, world):
+    world.add(request.param, JobArtifact.Kind.MODULE, "big.wasm")
+    return world, request.param
+
+
+def test_bytes_are_served_as_a_download_that_may_be_kept(stored):
+    """F13: never as a page or a script of this origin."""
+    world, data = stored
+    answer = get(world, data)
+    assert (answer.status, answer.body, answer.complete) == (200, data, True)
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-length"] == str(len(data))
+    assert answer.headers["etag"] == f'"{sha(data)}"'
+    assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-disposition"] == "attachment; filename=\"big.wasm\"; filename*=UTF-8''big.wasm"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"),
+    [
+        ("0-0", 0, 0),
+        ("3-9", 3, 9),
+        ("5-", 5, None),
+        ("-4", -4, None),
+        ("0-99999999999", 0, None),
+        ("-999999999", 0, None),
+    ],
+)
+def test_a_range_is_served(stored, asked, first, last):
+    world, data = stored
+    answer = get(world, data, bearer(world.token) | {"Range": f"bytes={asked}"})
+    wanted = data[first : None if last is None else last + 1]
+    assert (answer.status, answer.body) == (206, wanted)
+    start = first % len(data)
+    assert answer.headers["content-range"] == f"bytes {start}-{start + len(wanted) - 1}/{len(data)}"
+    assert answer.headers["content-length"] == str(len(wanted))
+
+
+@pytest.mark.parametrize("asked", ["bytes=9-3", "bytes=-", "bytes=0-1,3-4", "lines=1-2", "bytes=a-b", "bytes=--1"])
+def test_a_range_that_says_nothing_is_ignored(stored, asked):
+    world, data = stored
+    answer = get(world, data, bearer(world.token) | {"Range": asked})
+    assert (answer.status, answer.body) == (200, data)
+
+
+@pytest.mark.parametrize("asked", ["bytes=99999999-", "bytes=-0", "bytes=99999999-99999999999"])
+def test_a_range_past_the_end_is_refused(stored, asked):
+    world, data = stored
+    answer = get(world, data, bearer(world.token) | {"Range": asked})
+    assert (answer.status, answer.body) == (416, b"")
+    assert answer.headers["content-range"] == f"bytes */{len(data)}"
+
+
+def test_a_range_of_something_else_is_answered_with_the_whole(stored):
+    world, data = stored
+    headers = bearer(world.token) | {"Range": "bytes=0-1"}
+    assert get(world, data, headers | {"If-Range": '"other"'}).status == 200
+    assert get(world, data, headers | {"If-Range": f'"{sha(data)}"'}).status == 206
+
+
+def test_what_the_reader_has_is_not_sent_again_but_rights_are_asked(stored):
+    world, data = stored
+    headers = {"If-None-Match": f'"{sha(data)}"'}
+    answer = get(world, data, bearer(world.token) | headers)
+    assert (answer.status, answer.body) == (304, b"")
+    Membership.objects.update(state=State.LEFT)
+    assert get(world, data, bearer(world.token) | headers).status == 403
+
+
+def test_head_says_the_length_only(stored):
+    world, data = stored
+    answer = get(world, data, method="HEAD")
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", str(len(data)))
+
+
+def test_damaged_bytes_are_not_served(stored):
+    """S11: one flipped bit, after the file had been served before."""
+    world, data = stored
+    assert get(world, data).status == 200
+    damaged = data[:-1] + bytes([data[-1] ^ 1])
+    if len(data) < 100:
+        Artifact.objects.filter(pk=sha(data)).update(body=damaged)
+    else:
+        store().local(sha(data)).write_bytes(damaged)
+    answer = get(world, data)
+    assert (answer.status, answer.json["code"]) == (409, "corrupt_artifact")
+    assert sha(data) in answer.json["title"]
+
+
+def test_nothing_more_is_read_for_a_reader_that_is_gone(world, monkeypatch):
+    world.add(BIG, JobArtifact.Kind.MODULE)
+    read = []
+    real = ranges._read
+
+    def watched(*asked):
+        read.append(asked)
+        return real(*asked)
+
+    monkeypatch.setattr(ranges, "_read", watched)
+    with pytest.raises(ClientGone):
+        call(BytesApp(), "GET", world.path(BIG), bearer(world.token), hang_up_after=1)
+    assert len(read) <= 2
+
+
+def test_a_reader_that_takes_nothing_is_cut_off(world, monkeypatch):
+    """P15."""
+    monkeypatch.setattr("checkpoints.bytes.ranges.STALLED_SECONDS", 0.02)
+    world.add(BIG, JobArtifact.Kind.MODULE)
+
+    async def stalled():
+        async def send(message):
+            if message["type"] == "http.response.body":
+                await asyncio.Event().wait()
+
+        scope = {"type": "http", "method": "GET", "path": world.path(BIG)}
+        scope["headers"] = [(b"authorization", f"Bearer {world.token}".encode())]
+
+        async def receive():
+            await asyncio.Event().wait()
+            return {}
+
+        await BytesApp()(scope, receive, send)
+
+    with pytest.raises(ClientGone):
+        asyncio.run(stalled())
+
+
+@given(sizes=st.lists(st.integers(0, 20), min_size=1, max_size=4), first=st.integers(0, 90), count=st.integers(1, 90))
+def test_a_range_over_several_pieces_is_the_range_of_the_whole(sizes, first, count):
+    whole = bytes(range(sum(sizes)))
+    cut = [whole[sum(sizes[:i]) : sum(sizes[: i + 1])] for i in range(len(sizes))]
+    pieces = [Piece(data, len(data)) for data in cut]
+
+    async def app(scope, receive, send):
+        await send_pieces(Request(scope, receive), send, pieces, "tag", ())
+
+    answer = call(app, "GET", "/", {"Range": f"bytes={first}-{first + count - 1}"})
+    assert answer.body == whole[first : first + count]
+    assert answer.status == (206 if first < len(whole) else 416)
+
+
+def test_a_store_with_addresses_of_its_own_may_serve_itself(world, settings, monkeypatch):
+    """Only when asked for, and only after the rights were checked."""
+    world.add(BIG, JobArtifact.Kind.MODULE, "big.wasm")
+    seen = []
+
+    def redirect(self, sha256, disposition, seconds):
+        seen.append((sha256, seconds))
+        return "https://bucket.example/x"
+
+    monkeypatch.setattr(type(store()), "redirect", redirect)
+    assert get(world, BIG).status == 200
+    settings.ARTIFACT_REDIRECT_S = 60
+    answer = get(world, BIG)
+    assert (answer.status, answer.headers["location"]) == (302, "https://bucket.example/x")
+    assert seen == [(sha(BIG), 60)]
+    Membership.objects.update(state=State.LEFT)
+    assert get(world, BIG).status == 403
+
+
+# --- Names ---
+
+
+@given(st.text(max_size=300))
+def test_every_name_makes_a_header_that_is_one(name):
+    """C48, F2, RFC 6266: no path, no control character, nothing that ends the quoted string."""
+    header = attachment(name)
+    assert header.isascii()
+    assert header.isprintable()
+    quoted, encoded = header.removeprefix('attachment; filename="').split("\"; filename*=UTF-8''")
+    for shown in (quoted, unquote(encoded)):
+        assert shown
+        assert shown not in (".", "..")
+        assert not set(shown) & set('/\\"\0\r\n') - (set('"') if shown != quoted else set())
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("C:\\x", "C:_x"),
+        ("..", "file"),
+        ("", "file"),
+        ("ü\u202egnp.exe", "ü_gnp.exe"),
+    ],
+)
+def test_a_name_is_cleaned(name, kept):
+    assert unquote(attachment(name).rpartition("''")[2]) == kept
+
+
+# --- Checkpoints ---
+
+
+@pytest.fixture
+def checkpoint(world, monkeypatch):
+    """Round 0 with a state; the metadata itself is tested where it is made."""
+    state = os.urandom(20_000)
+    world.add(state, JobArtifact.Kind.STATE)
+    Checkpoint.objects.create(
+        job=world.job,
+        round=0,
+        weights=Artifact.objects.get(pk=sha(world.weights)),
+        state=Artifact.objects.get(pk=sha(state)),
+        progress_text="{}",
+        settings_text="{}",
+        ledger_text="{}",
+        created=timezone.now(),
+    )
+    monkeypatch.setattr(downloads, "checkpoint_metadata", lambda found: b'{"version":2}')
+    return b"\x0d\0\0\0" + b'{"version":2}' + world.weights + state
+
+
+def export(world, headers=None, round_number=0):
+    path = f"/bytes/jobs/{world.job.pk}/checkpoints/{round_number}"
+    return call(BytesApp(), "GET", path, world.session() if headers is None else headers)
+
+
+def test_a_checkpoint_is_one_file(world, checkpoint):
+    answer = export(world)
+    assert (answer.status, answer.body) == (200, checkpoint)
+    assert answer.headers["content-length"] == str(len(checkpoint))
+    name = unquote(answer.headers["content-disposition"].rpartition("''")[2])
+    assert name == "Ziffern_„Eins“-round-0.weei-checkpoint"
+    assert answer.headers["cache-control"] == "private, no-cache"
+    part = export(world, world.session() | {"Range": "bytes=10-20010", "If-Range": answer.headers["etag"]})
+    assert (part.status, part.body) == (206, checkpoint[10:20_011])
+
+
+def test_only_its_coordinator_exports_a_checkpoint(world, checkpoint):
+    """C82, H3."""
+    assert export(world, bearer(world.token)).status == 401
+    assert export(world, world.session(User.objects.create_user("other"))).status == 404
+    assert export(world, round_number=1).status == 404
+
+
+def test_a_checkpoint_with_a_damaged_part_is_not_exported(world, checkpoint):
+    """S11."""
+    (state,) = JobArtifact.objects.filter(kind=JobArtifact.Kind.STATE)
+    path = store().local(state.artifact_id)
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    answer = export(world)
+    assert (answer.status, answer.json["code"]) == (409, "corrupt_artifact")
+
+
+def test_a_database_that_is_away_is_said_to_be(world, monkeypatch):
+    """S7: 503 and when to come back, not 500."""
+
+    def away(*_, **__):
+        raise OperationalError("server closed the connection")
+
+    monkeypatch.setattr("checkpoints.bytes.auth.peer_for_token", away)
+    answer = get(world, world.module)
+    assert (answer.status, answer.headers["retry-after"], answer.json["code"]) == (503, "1", "unavailable")
+
+
+def test_an_artifact_that_is_being_deleted_is_not_there(world):
+    artifact_put_bytes(BIG, timezone.now())
+    world.add(BIG, JobArtifact.Kind.MODULE)
+    Artifact.objects.filter(pk=sha(BIG)).update(state=Artifact.State.DELETING)
+    assert get(world, BIG).status == 404
