@@ -20,8 +20,10 @@ export function judge(error, attempt = 0, random = Math.random) {
   // An error in our own code has no request and is not the network's.
   if (!error.originalRequest) return { error, retryInMs: null };
   if (!response || response.getStatus() === 0) return { error, retryInMs: backoffMs(attempt, random) };
+  const status = response.getStatus();
+  if (status < 400) return { error: new Error(`The server answered ${status} to an upload, but not as tus does: ${error.message}`), retryInMs: null };
   const retryAfter = response.getHeader("Retry-After");
-  const failure = failureOf(response.getStatus(), response.getHeader("Content-Type"), retryAfter, response.getBody());
+  const failure = failureOf(status, response.getHeader("Content-Type"), retryAfter, response.getBody());
   if (failure instanceof Problem) return { error: failure, retryInMs: null };
   return { error: failure, retryInMs: retryAfterMs(retryAfter) ?? backoffMs(attempt, random) };
 }

@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+
+import { CommandError, ControlClient } from "../../static/weei/api/control-client.js";
+import { DiagnosticsBoard } from "../../static/weei/api/diagnostics.js";
+import { PeerIdentity } from "../../static/weei/api/peer.js";
+import { StateStore } from "../../static/weei/api/state.js";
+import { DeviceStorage } from "../../static/weei/api/storage.js";
+import { TrainingApi } from "../../static/weei/api/training.js";
+import { FileUploads } from "../../static/weei/jobs/uploads.js";
+import { Http } from "../../static/weei/net/http.js";
+import { FakeTus } from "./fakes.js";
+import { JOB, problem } from "./world.js";
+
+/** @type {{method: string, path: string, body: any, headers: Headers}[]} */
+let calls = [];
+/** @type {Record<string, (body: any, query: URLSearchParams) => unknown>} */
+let answers = {};
+/** @type {[string, any][]} */
+let control = [];
+
+const http = new Http({
+  base: "http://server.test",
+  headers: () => ({ "X-CSRFToken": "c", ...identity.headers() }),
+  fetch: async (url, init) => {
+    const { pathname, searchParams } = new URL(String(url));
+    const body = typeof init?.body === "string" ? JSON.parse(init.body) : undefined;
+    calls.push({ method: init?.method ?? "GET", path: pathname, body, headers: new Headers(init?.headers) });
+    const value = await answers[pathname]?.(body, searchParams);
+    if (value === undefined) return problem(404, "not_found");
+    return value instanceof Response ? value : Response.json(value);
+  },
+});
+const client = /** @type {any} */ ({
+  call: async (/** @type {string} */ method, /** @type {any} */ args) => {
+    control.push([method, args]);
+    if (method !== "upload") return undefined;
+    return args.files.map((/** @type {File} */ file) => ({ fileName: file.name, bytes: file.size, sha256: `hash of ${file.name}` }));
+  },
+});
+/** @type {DeviceStorage} */
+let storage;
+/** @type {PeerIdentity} */
+let identity;
+/** @type {StateStore} */
+let state;
+/** @type {TrainingApi} */
+let training;
+
+beforeEach(() => {
+  calls = [];
+  control = [];
+  answers = {
+    "/api/peers": () => ({ peerId: `peer-${calls.length}`, token: "t" }),
+    "/api/jobs": () => ({ draftId: "d" }),
+    "/api/drafts/d": () => ({ state: "done", step: null, done: 1, total: 1, error: null, jobId: JOB.id }),
+    [`/api/jobs/${JOB.id}`]: () => ({ id: JOB.id, name: "Digits", status: "ready", info: {}, settings: { epochs: 3 } }),
+    [`/api/jobs/${JOB.id}/open`]: () => ({ id: JOB.id, status: "ready" }),
+  };
+  storage = new DeviceStorage(undefined);
+  identity = new PeerIdentity({ storage, http, connect: async (peer) => void control.push(["connect", peer]) });
+  state = new StateStore({ diagnostics: new DiagnosticsBoard(), preferences: storage.preferences(2), cores: 2 });
+  training = new TrainingApi({ state, control: client, http, identity, storage });
+});
+
+const file = (/** @type {string} */ name, text = name) => new File([text], name);
+const order = () => ({
+  wasm: file("m.wasm"),
+  manifest: Promise.resolve(file("manifest.json")),
+  files: [file("a.bin"), Promise.resolve(file("b.bin"))],
+  settings: { epochs: 3, localEpochs: 1, batchSize: 16, coordinatorParticipates: true },
+});
+const descriptor = (/** @type {string} */ name) => ({ fileName: name, bytes: name.length, sha256: `hash of ${name}` });
+
+test("subscribers get a deep copy at once and after every change", async () => {
+  /** @type {any[]} */
+  const seen = [];
+  const stop = training.subscribe((given) => seen.push(given));
+  assert.equal(seen.length, 1);
+  seen[0].participation.stage = "changed";
+  assert.equal(training.getState().participation.stage, "waiting");
+  await training.createJob(order());
+  assert.ok(seen.some(({ preparing, busy }) => preparing && busy));
+  assert.equal(seen.at(-1).busy, false);
+  const before = seen.length;
+  stop();
+  state.changed();
+  assert.equal(seen.length, before);
+});
+
+test("creating a job uploads every file, sends their hashes and opens the job here", async () => {
+  const job = await training.createJob({ ...order(), name: "Mine", validation: file("v.bin"), executionFiles: [file("x.wgsl")] });
+  assert.equal(job.id, JOB.id);
+  assert.equal(job.role, "coordinator");
+  const upload = control.find(([method]) => method === "upload")?.[1];
+  assert.deepEqual(upload.files.map((/** @type {File} */ sent) => sent.name), ["m.wasm", "manifest.json", "a.bin", "b.bin", "v.bin", "x.wgsl"]);
+  assert.equal(upload.headers["X-CSRFToken"], "c");
+  const body = calls.find(({ path, method }) => path === "/api/jobs" && method === "POST")?.body;
+  assert.deepEqual(body, {
+    name: "Mine",
+    module: descriptor("m.wasm"),
+    manifest: descriptor("manifest.json"),
+    files: [descriptor("a.bin"), descriptor("b.bin")],
+    validation: descriptor("v.bin"),
+    executionFiles: [descriptor("x.wgsl")],
+    settings: order().settings,
+  });
+  const opened = calls.find(({ path }) => path.endsWith("/open"));
+  assert.equal(opened?.headers.get("authorization"), "Bearer t");
+  assert.equal(opened?.headers.get("x-csrftoken"), "c");
+});
+
+test("continuing sends the checkpoint and its mode, and refuses another mode before anything is sent", async () => {
+  await assert.rejects(training.continueFromCheckpoint({ ...order(), checkpoint: file("c"), datasetMode: "again" }), /"new" or "resume"/);
+  assert.equal(calls.length, 0);
+  await training.continueFromCheckpoint({ ...order(), checkpoint: Promise.resolve(file("c")), datasetMode: "resume" });
+  const body = calls.find(({ path, method }) => path === "/api/jobs" && method === "POST")?.body;
+  assert.deepEqual([body.checkpoint, body.datasetMode], [descriptor("c"), "resume"]);
+});
+
+test("a draft that failed rejects with the server's reason, and nothing is left busy", async () => {
+  answers["/api/drafts/d"] = () => ({ state: "failed", step: "module", done: 0, total: 1, error: "chunk-002: expected 128 bytes; found 127.", jobId: null });
+  await assert.rejects(training.createJob(order()), /chunk-002/);
+  const { error, busy, preparing, draft } = training.getState();
+  assert.deepEqual([error, busy, preparing, draft.state], ["chunk-002: expected 128 bytes; found 127.", false, false, "failed"]);
+});
+
+test("a missing file is named before anything is sent", async () => {
+  await assert.rejects(training.createJob({ ...order(), wasm: undefined }), /^Error: wasm:/);
+  assert.equal(control.length, 0);
+});
+
+test("a command that the server refuses throws its sentence and code", async () => {
+  await training.watch(JOB.id);
+  answers[`/api/jobs/${JOB.id}/start`] = () => problem(409, "no_participants", { title: "Nobody can train yet.", field: "participants" });
+  await assert.rejects(training.start(), { message: "Nobody can train yet.", code: "no_participants", field: "participants" });
+  assert.equal(training.getState().error, "Nobody can train yet.");
+});
+
+test("coordinator commands without a job of one's own say why", async () => {
+  await assert.rejects(training.start(), /Only the coordinator/);
+  assert.throws(() => training.exportCheckpoint(), /No job is open/);
+});
+
+test("a command's answer becomes the job, and checkpoints that were loaded stay", async () => {
+  await training.watch(JOB.id);
+  const page = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: from - to + 1 }, (_, index) => ({ artifact: { round: from - index } }));
+  answers[`/api/jobs/${JOB.id}/checkpoints`] = (_, query) => (query.get("before") ? page(Number(query.get("before")) - 1, 0) : page(250, 51));
+  await training.loadCheckpoints();
+  assert.equal(training.getState().checkpointsPage.complete, true);
+  answers[`/api/jobs/${JOB.id}/pause`] = () => ({ id: JOB.id, status: "paused" });
+  await training.pause();
+  const { job } = training.getState();
+  assert.equal(job.status, "paused");
+  assert.deepEqual([job.checkpoints.length, job.checkpoints[0].artifact.round, job.checkpoints.at(-1).artifact.round], [251, 0, 250]);
+});
+
+test("an exported checkpoint is a File with a safe name, of the latest round unless one is named", async () => {
+  answers[`/api/jobs/${JOB.id}`] = () => ({ id: JOB.id, name: 'a/b "<x>"', status: "completed" });
+  await training.watch(JOB.id);
+  answers[`/api/jobs/${JOB.id}/checkpoints`] = () => [{ artifact: { round: 36 } }];
+  answers[`/bytes/jobs/${JOB.id}/checkpoints/36`] = () => new Response("bytes");
+  const exported = await training.exportCheckpoint();
+  assert.deepEqual([exported.name, await exported.text()], ["a-b-x-round-36.weei-checkpoint", "bytes"]);
+});
+
+test("opening an invitation makes this browser a peer, once", async () => {
+  const invitation = { jobId: JOB.id, jobName: "Digits", state: "invited", modelInfo: { id: "digits" } };
+  answers["/api/invitations/open"] = () => invitation;
+  await Promise.all([training.openInvitation("x"), training.openInvitation("x")]);
+  assert.equal(calls.filter(({ path }) => path === "/api/peers").length, 1);
+  assert.deepEqual(training.getState().invitations, [[JOB.id, { state: "invited", invitation }]]);
+  await training.decideInvitation(JOB.id, false);
+  assert.deepEqual(control.at(-1), ["decide", { jobId: JOB.id, accepted: false }]);
+  assert.deepEqual(training.getState().invitations, []);
+});
+
+test("a token that the server forgot is replaced once", async () => {
+  storage.setPeer({ peerId: "old", token: "old" });
+  answers["/api/invitations/open"] = () => (identity.known()?.peerId === "old" ? problem(401, "unauthorized") : { jobId: JOB.id, state: "invited" });
+  await training.openInvitation("x");
+  assert.notEqual(identity.known()?.peerId, "old");
+  answers["/api/invitations/open"] = () => problem(401, "unauthorized");
+  await assert.rejects(training.openInvitation("x"), { code: "unauthorized" });
+});
+
+test("choices for this device are remembered, and bad ones refused (C69)", async () => {
+  await training.setMaxLocalWorkers(3);
+  assert.equal(training.getState().maxLocalWorkers, 3);
+  assert.equal(storage.preferences(2).maxLocalWorkers, 3);
+  for (const bad of [0, -1, NaN, 2.5]) await assert.rejects(training.setMaxLocalWorkers(bad), /whole number/);
+  await assert.rejects(training.setBackendPreference(/** @type {any} */ ("tpu")), /auto, cpu, gpu, hybrid/);
+  assert.equal(training.getState().maxLocalWorkers, 3);
+  assert.equal(new DeviceStorage(undefined).preferences("unknown").maxLocalWorkers, 1);
+});
+
+test("a storage that throws costs the memory, not the page", () => {
+  const broken = new DeviceStorage(/** @type {any} */ ({ getItem: () => null, setItem: () => { throw new Error("full"); } }));
+  broken.setPeer({ peerId: "p", token: "t" });
+  assert.equal(broken.peer()?.peerId, "p");
+});
+
+test("a control Worker that dies rejects every call", async () => {
+  /** @type {any} */
+  const worker = { postMessage() {}, terminate() {} };
+  /** @type {string[]} */
+  const told = [];
+  const dying = new ControlClient(() => worker, ({ type }) => told.push(type));
+  const pending = [dying.call("poll"), dying.call("leave")];
+  worker.onerror({ message: "out of memory" });
+  for (const call of pending) await assert.rejects(call, (error) => error instanceof CommandError && /out of memory/.test(error.message));
+  assert.deepEqual(told, ["died"]);
+});
+
+test("files that the server holds, or that are the same, are not sent again", async () => {
+  const tus = new FakeTus();
+  /** @type {string[]} */
+  const phases = [];
+  answers["/api/artifacts/held"] = ({ hashes }) => ({ held: [hashes[0]] });
+  const uploads = new FileUploads([file("a"), file("b"), file("b2", "b"), file("c")], { http, changed: (progress) => phases.push(progress.map(({ phase }) => phase).join()), httpStack: tus });
+  const done = await uploads.run();
+  assert.deepEqual(uploads.progress.map(({ phase }) => phase), ["held", "done", "held", "done"]);
+  assert.equal(tus.log.length, 2);
+  assert.equal(done[1]?.sha256, done[2]?.sha256);
+  assert.equal(phases[0], "hashing,hashing,hashing,hashing");
+});
+
+test("the file that could not be sent is the one that tells why", async () => {
+  answers["/api/artifacts/held"] = () => ({ held: [] });
+  const tus = new FakeTus([{ status: 413, problem: { title: "At most 256 MB.", code: "too_large" } }]);
+  const uploads = new FileUploads([file("a"), file("b")], { http, changed: () => {}, httpStack: tus });
+  await assert.rejects(uploads.run(), { code: "too_large" });
+  assert.equal(uploads.progress.filter(({ error }) => error === "At most 256 MB.").length, 1);
+});
