@@ -3,83 +3,152 @@ A failure leaves no job, only the draft's reason; the collector frees the files.
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from jobs.models import JobDraft
+from jobs.models import Job, JobDraft
+from jobs.services.creating import dataset_create, datasets_clean, job_create
 from jobs.services.events import enqueue
 from jobs.services.lease import kept_alive
 from jobs.services.preparing import prepare
 from weei_core import js_json, strict_json
 from weei_core.errors import Conflict, WeeiError
 
+logger = logging.getLogger(__name__)
 State = JobDraft.State
+
+MAX_ERROR_CHARACTERS = 100_000
+"""Room for the names of all files of a large dataset that are wrong."""
+STEP_SECONDS = 0.3
+
+
+class LeaseLost(Exception):
+    """Another worker took the draft over, or it is gone: this run must change nothing any more."""
 
 
 def draft_create(owner: Any, request: dict[str, Any]) -> JobDraft:
-    """Queue the making of a job from files that were uploaded before."""
+    """Queue the making of a job from files that were uploaded before. Raises `Invalid` for text that no database
+    holds (NUL, lone surrogates)."""
+    text = js_json.dumps(request)
+    strict_json.loads(text, what="request")
     with transaction.atomic():
-        draft = JobDraft.objects.create(owner=owner, request_text=js_json.dumps(request), step="Waiting for a worker")
+        draft = JobDraft.objects.create(owner=owner, request_text=text, step="Waiting for a worker")
         enqueue("jobs.tasks.prepare", str(draft.pk))
     return draft
 
 
-def _lease() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
-
-
 def draft_prepare(draft_id: UUID) -> None:
-    """Run a queued draft, or one whose worker is gone (3 times at most)."""
+    """Run a queued draft, or one whose worker is gone. Beside another run, or after one, it does nothing."""
+    run = _take(draft_id)
+    if run is None:
+        return
+    try:
+        _prepare(run)
+    except WeeiError as error:
+        run.fail(error)
+    except LeaseLost:
+        logger.warning("draft %s: another worker makes this job", draft_id)
+
+
+def _take(draft_id: UUID) -> Run | None:
+    """The lease of a draft that is due, by compare-and-swap; `tries` fences what a run before may still write."""
     now = timezone.now()
     row = JobDraft.objects.filter(pk=draft_id)
-    taken = row.filter(Q(state=State.QUEUED) | Q(state=State.PREPARING, lease_until__lt=now)).update(
-        state=State.PREPARING, lease_until=_lease(), tries=F("tries") + 1, done=0, total=0
+    due = Q(state=State.QUEUED) | Q(state=State.PREPARING, lease_until__lt=now)
+    taken = row.filter(due).update(
+        state=State.PREPARING, lease_until=_lease(now), tries=F("tries") + 1, done=0, total=0
     )
-    if not taken:
-        return
-    draft = row.get()
-    try:
-        if draft.tries > settings.TASK_TRIES:
-            raise Conflict("The worker died three times while it made this job; the module may need too much memory.")
-        with kept_alive(lambda: row.update(lease_until=_lease())):
-            job = prepare(draft, Step(draft))
-    except WeeiError as error:
-        _failed(row, error)
-        return
-    row.filter(state=State.PREPARING).update(state=State.DONE, job=job, step="Done", lease_until=None)
+    draft = row.select_related("owner").first() if taken else None
+    return Run(draft, draft.tries) if draft else None
 
 
-def _failed(row: Any, error: WeeiError) -> None:
-    files = error.extra.get("files")
-    listed = "\n".join(str(file) for file in files) if isinstance(files, list) else ""
-    row.filter(state=State.PREPARING).update(
-        state=State.FAILED,
-        error=f"{error.message}\n{listed}".strip()[:8000],
-        error_field=(error.field or "")[:255],
-        error_code=error.code,
-        lease_until=None,
-    )
+def _prepare(run: Run) -> None:
+    if run.tries > settings.TASK_TRIES:
+        raise Conflict(
+            f"The job could not be made in {settings.TASK_TRIES} tries: the worker ended each time. "
+            "The module may need too much memory; the server's log may say more.",
+            code="worker_lost",
+        )
+    with kept_alive(run.renew):
+        datasets_clean(timezone.now())
+        plan = prepare(strict_json.as_object(strict_json.loads(run.draft.request_text), "request"), run.step)
+        run.step("Saving")
+        dataset = dataset_create(plan)
+        try:
+            with transaction.atomic():
+                run.done(job_create(plan, run.draft.owner, dataset))
+        except BaseException:
+            dataset.delete()
+            raise
 
 
-class Step:
-    """Progress of a draft, written at most a few times a second."""
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
 
-    def __init__(self, draft: JobDraft) -> None:
-        self._row = JobDraft.objects.filter(pk=draft.pk)
-        self._written = 0.0
 
-    def __call__(self, step: str, done: int = 0, total: int = 0) -> None:
-        now = timezone.now().timestamp()
-        if done not in (0, total) and now - self._written < 0.3:
+@dataclass
+class Run:
+    """One try of a draft. Every write is fenced: once another try has begun it changes nothing."""
+
+    draft: JobDraft
+    tries: int
+    written: datetime | None = None
+
+    @property
+    def row(self) -> QuerySet[JobDraft]:
+        return JobDraft.objects.filter(pk=self.draft.pk, state=State.PREPARING, tries=self.tries)
+
+    def renew(self) -> None:
+        self.row.update(lease_until=_lease(timezone.now()))
+
+    def step(self, step: str, done: int = 0, total: int = 0) -> None:
+        """Say where the work is; counts in between a few times a second at most."""
+        now = timezone.now()
+        between = done not in (0, total)
+        if between and self.written and (now - self.written).total_seconds() < STEP_SECONDS:
             return
-        self._written = now
-        self._row.update(step=step, done=done, total=total, lease_until=_lease())
+        self.written = now
+        self._write(step=step, done=done, total=total, lease_until=_lease(now))
+
+    def done(self, job: Job) -> None:
+        """In the transaction that makes the job, so that a draft makes one job however often it is run."""
+        self._write(state=State.DONE, job=job, step="Done", lease_until=None)
+
+    def fail(self, error: WeeiError) -> None:
+        self.row.update(
+            state=State.FAILED,
+            error=_reason(error),
+            error_field=_storable(error.field or "")[:255],
+            error_code=error.code[:40],
+            lease_until=None,
+        )
+
+    def _write(self, **fields: Any) -> None:
+        if self.row.update(**fields) != 1:
+            raise LeaseLost
+
+
+def _reason(error: WeeiError) -> str:
+    """The sentence, and below it every wrong file that the sentence has no room for."""
+    files = error.extra.get("files")
+    unsaid = [str(file) for file in files if str(file) not in error.message] if isinstance(files, list) else []
+    text = _storable("\n".join([error.message, *unsaid]))
+    if len(text) <= MAX_ERROR_CHARACTERS:
+        return text
+    return text[:MAX_ERROR_CHARACTERS].rsplit("\n", 1)[0] + "\n…"
+
+
+def _storable(text: str) -> str:
+    """What a module or a file brought into an error may be text that PostgreSQL does not take."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def draft_json(draft: JobDraft) -> dict[str, object]:
@@ -97,5 +166,4 @@ def draft_json(draft: JobDraft) -> dict[str, object]:
 
 
 def draft_name(draft: JobDraft) -> str:
-    value = strict_json.loads(draft.request_text)
-    return str(value.get("name") or "New job") if isinstance(value, dict) else "New job"
+    return str(strict_json.as_object(strict_json.loads(draft.request_text), "request").get("name") or "New job")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from checkpoints.models import Checkpoint
@@ -21,6 +22,7 @@ from weei_core.errors import Conflict, NotFound, WeeiError
 from weei_core.model_info import parse_model_info
 
 Validation = Checkpoint.Validation
+MAX_REASON_CHARACTERS = 500
 
 
 def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
@@ -44,34 +46,41 @@ def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
 
 def validation_run(checkpoint_id: int) -> None:
     """Evaluate one checkpoint if it is due, or if whoever had it is gone. A failure is noted; the job goes on."""
-    now = timezone.now()
-    taken = (
-        Checkpoint.objects.filter(pk=checkpoint_id)
-        .filter(Q(validation=Validation.DUE) | Q(validation=Validation.RUNNING, validation_lease__lt=now))
-        .update(validation=Validation.RUNNING, validation_lease=_lease(), validation_tries=F("validation_tries") + 1)
-    )
-    if not taken:
-        return
-    checkpoint = Checkpoint.objects.select_related("job").get(pk=checkpoint_id)
-    if checkpoint.validation_tries > settings.TASK_TRIES:
-        _failed(checkpoint, "The evaluation ended without an answer several times; the module may need too much.")
-        return
     row = Checkpoint.objects.filter(pk=checkpoint_id)
+    now = timezone.now()
+    due = Q(validation=Validation.DUE) | Q(validation=Validation.RUNNING, validation_lease__lt=now)
+    taken = row.filter(due).update(
+        validation=Validation.RUNNING, validation_lease=_lease(now), validation_tries=F("validation_tries") + 1
+    )
+    checkpoint = row.select_related("job").first() if taken else None
+    if checkpoint is None:
+        return
+    # `tries` fences: once another run has begun, this one writes nothing any more.
+    mine = row.filter(validation=Validation.RUNNING, validation_tries=checkpoint.validation_tries)
     try:
-        with kept_alive(lambda: row.update(validation_lease=_lease())):
+        if checkpoint.validation_tries > settings.TASK_TRIES:
+            raise Conflict("The evaluation ended without an answer each time; the module may need too much memory.")
+        with kept_alive(lambda: mine.update(validation_lease=_lease(timezone.now()))):
             text = _evaluate(checkpoint)
     except WeeiError as error:
-        _failed(checkpoint, error.message)
-        return
-    Checkpoint.objects.filter(pk=checkpoint_id, validation=Validation.RUNNING).update(
-        validation=Validation.DONE, validation_text=text, validation_error=""
-    )
-    job_event(checkpoint.job_id, "validation.finished", round=checkpoint.round)
-    hint_job(checkpoint.job_id, "checkpoints")
+        reason = error.message.replace("\0", "\ufffd")[:MAX_REASON_CHARACTERS]
+        _ended(checkpoint, mine, Validation.FAILED, validation_error=reason)
+    else:
+        _ended(checkpoint, mine, Validation.DONE, validation_text=text, validation_error="")
 
 
-def _lease() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
+def _ended(checkpoint: Checkpoint, mine: QuerySet[Checkpoint], outcome: str, **fields: str) -> None:
+    with transaction.atomic():
+        if mine.update(validation=outcome, validation_lease=None, **fields) != 1:
+            return
+        reason = {"reason": fields["validation_error"]} if outcome == Validation.FAILED else {}
+        event = "validation.failed" if reason else "validation.finished"
+        job_event(checkpoint.job_id, event, round=checkpoint.round, **reason)
+        hint_job(checkpoint.job_id, "checkpoints")
+
+
+def _lease(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
 
 
 def _evaluate(checkpoint: Checkpoint) -> str:
@@ -88,11 +97,3 @@ def _evaluate(checkpoint: Checkpoint) -> str:
             train_text=parse_settings_text(checkpoint.settings_text).train_text,
         )
     return js_json.dumps({"metrics": found.metrics, "examplesProcessed": found.examples_processed})
-
-
-def _failed(checkpoint: Checkpoint, reason: str) -> None:
-    Checkpoint.objects.filter(pk=checkpoint.pk, validation=Validation.RUNNING).update(
-        validation=Validation.FAILED, validation_error=reason[:500]
-    )
-    job_event(checkpoint.job_id, "validation.failed", round=checkpoint.round, reason=reason[:500])
-    hint_job(checkpoint.job_id, "checkpoints")

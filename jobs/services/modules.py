@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from django.conf import settings
 
 from checkpoints.services.artifacts import artifact_path
-from jobs.models import Chunk
 from weei_core import strict_json
 from weei_core.abi.limits import Limits
+from weei_core.errors import ModelError
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, parse_model_info
 from weei_core.results import Evaluation, parse_evaluation
 
 INSPECT_BATCH = 16
+MAX_REFUSALS = 20
+"""So many unreadable files are looked for before a person is told."""
 
 
 def limits() -> Limits:
@@ -31,36 +33,66 @@ def open_jail(module_sha256: str) -> Jail:
     return Jail(artifact_path(module_sha256), limits(), cache=settings.VAR_DIR / "modules")
 
 
-def describe(jail: Jail, *, seed: str | None, weights: Path | None) -> tuple[ModelInfo, Path | None, list[str]]:
-    """ModelInfo, and new initial weights (from `seed`) or the verdict of `loadModel` on given ones.
+def describe_new(jail: Jail, *, seed: str, out: BinaryIO) -> tuple[ModelInfo, list[str]]:
+    """ModelInfo and warnings; the module's initial weights of `seed` go into `out`, which it has then loaded."""
+    return _described(jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": out}))
 
-    The file with new weights is the caller's to delete."""
-    if weights is not None:
-        outcome = jail.run({"operation": "describe"}, {"weights": InputFile(weights)})
-        fresh = None
-    else:
-        with tempfile.NamedTemporaryFile(dir=settings.VAR_DIR, delete=False) as file:
-            fresh = Path(file.name)
-            outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": file.file})
+
+def describe_with(jail: Jail, weights: InputFile) -> tuple[ModelInfo, list[str]]:
+    """ModelInfo and warnings, once the module has loaded `weights`. Its refusal means "not compatible"."""
+    try:
+        return _described(jail.run({"operation": "describe"}, {"weights": weights}))
+    except ModelError as error:
+        if error.operation != "loadModel":
+            raise
+        raise ModelError(
+            f"The module and the checkpoint are not compatible: loadModel refused the weights ({error.message})",
+            operation=error.operation,
+            field="checkpoint",
+            code="not_compatible",
+        ) from None
+
+
+def _described(outcome: dict[str, strict_json.JsonValue]) -> tuple[ModelInfo, list[str]]:
     info = parse_model_info(str(outcome["modelInfo"]).encode())
-    return info, fresh, [str(warning) for warning in strict_json.as_list(outcome["warnings"], "warnings")]
+    return info, [str(warning) for warning in strict_json.as_list(outcome["warnings"], "warnings")]
 
 
-def inspect(jail: Jail, weights: Path, chunks: Sequence[tuple[Path, str]], on_done: Callable[[int], None]) -> list[int]:
-    """The module's own count of examples in each (file, format), a batch of files per instance."""
-    counts: list[int] = []
-    for start in range(0, len(chunks), INSPECT_BATCH):
-        batch = chunks[start : start + INSPECT_BATCH]
-        outcome = jail.run(
-            {"operation": "inspect", "chunks": [{"format": chunk_format} for _, chunk_format in batch]},
-            {"weights": InputFile(weights), **{f"chunk/{i}": InputFile(path) for i, (path, _) in enumerate(batch)}},
-        )
-        counts += [
-            strict_json.as_int(n, "exampleCount", 0, strict_json.EXACT_INT)
-            for n in strict_json.as_list(outcome["exampleCounts"], "")
-        ]
-        on_done(len(counts))
-    return counts
+def inspect(
+    jail: Jail, weights: Path, files: Sequence[tuple[Path, str]], on_done: Callable[[int], None]
+) -> list[int | ModelError]:
+    """For each (file, format) the number of examples that the module finds in it, or why it cannot read it.
+
+    Ends early, with fewer entries than files, when too many are unreadable. Raises what no single file is to blame for.
+    """
+    found: list[int | ModelError] = []
+    while len(found) < len(files):
+        found += _inspect_batch(jail, weights, files[len(found) : len(found) + INSPECT_BATCH])
+        on_done(len(found))
+        if sum(isinstance(one, ModelError) for one in found) >= MAX_REFUSALS:
+            break
+    return found
+
+
+def _inspect_batch(jail: Jail, weights: Path, batch: Sequence[tuple[Path, str]]) -> list[int | ModelError]:
+    """One instance reads the whole batch; only when it refuses a file, each file gets an instance of its own."""
+    try:
+        return list(_counts(jail, weights, batch))
+    except ModelError as error:
+        if error.operation != "inspectData" or not jail.alive:
+            raise
+        if len(batch) == 1:
+            return [error]
+    return [one for file in batch for one in _inspect_batch(jail, weights, [file])]
+
+
+def _counts(jail: Jail, weights: Path, batch: Sequence[tuple[Path, str]]) -> list[int]:
+    outcome = jail.run(
+        {"operation": "inspect", "chunks": [{"format": chunk_format} for _, chunk_format in batch]},
+        {"weights": InputFile(weights), **{f"chunk/{i}": InputFile(path) for i, (path, _) in enumerate(batch)}},
+    )
+    counts = strict_json.as_list(outcome["exampleCounts"], "exampleCounts")
+    return [strict_json.as_int(count, "exampleCount", 0, strict_json.EXACT_INT) for count in counts]
 
 
 def evaluate(
@@ -71,7 +103,3 @@ def evaluate(
         {"weights": InputFile(weights), "data": InputFile(data)},
     )
     return parse_evaluation(strict_json.loads(str(outcome["result"]), what="result"), info.metric_ids)
-
-
-def chunk_inputs(chunks: Sequence[Chunk]) -> list[tuple[Path, str]]:
-    return [(artifact_path(chunk.artifact_id), chunk.format) for chunk in chunks]

@@ -1,41 +1,33 @@
-"""The checks of a new job, in order, and the short transaction that makes it."""
+"""The checks of a new job, in order: its files, then its module in the jail. What passes is a `Plan`."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
-from checkpoints.models import Artifact, Checkpoint, JobArtifact
-from checkpoints.services.artifacts import artifact_bytes, artifact_path, artifact_reference, job_artifact_add
-from jobs.domain.progress import Progress
-from jobs.models import Chunk, Dataset, Job, JobDraft
+from checkpoints.models import Artifact
+from checkpoints.services.artifacts import artifact_bytes, artifact_new_file, artifact_path
 from jobs.services import modules
-from jobs.services.continuing import Origin, origin_of, put_file
-from jobs.services.dealing import order_store
-from jobs.services.events import enqueue, job_event
-from jobs.services.ledger import first_ledger_text
+from jobs.services.continuing import Origin, Place, origin_of, put_range
+from jobs.services.selection import Selection, selection_of
 from weei_core import js_json, seeds, strict_json
 from weei_core.dataset_manifest import (
-    MAX_MANIFEST_BYTES,
-    ChunkEntry,
     DatasetManifest,
-    FoundFile,
     check_manifest_against_model,
     check_plain_validation,
     match_files,
+    parse_manifest,
 )
-from weei_core.errors import Conflict, Invalid
-from weei_core.jail.parent import Jail
+from weei_core.errors import Conflict, Invalid, ModelError
+from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, check_against_weights
 from weei_core.model_package import (
+    MAX_PACKAGE_BYTES,
     ModelPackage,
     check_package_against_module,
     check_selected_module,
@@ -43,294 +35,214 @@ from weei_core.model_package import (
     parse_any_manifest,
 )
 from weei_core.training_settings import TrainingSettings, parse_settings
+from weei_core.wgsl_archive import MAX_ARCHIVE_BYTES, check_archive_file, check_archive_modules, parse_wgsl_archive
 
-BATCH = 500
 Step = Callable[..., None]
+"""`step(what, done=0, total=0)` says where the work is."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Model:
+    """What the module said when it was run, and the weights that it starts from."""
+
+    info: ModelInfo
+    weights: Artifact
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """What is known of the job so far."""
+    """Everything a job is made of, checked."""
 
-    draft: JobDraft
-    request: dict[str, Any]
-    module: FoundFile
+    name: str
+    files: Selection
     manifest: DatasetManifest
     package: ModelPackage | None
-    validation: FoundFile | None
     settings: TrainingSettings
     info: ModelInfo
     weights: Artifact
-    origin: Origin | None
     job_seed: int
+    origin: Origin | None = None
+    state: Artifact | None = None
+    """The aggregation state that a continued job goes on with."""
+    place: Place = field(default_factory=Place)
     validation_format: str = ""
     warnings: list[str] = field(default_factory=list)
 
-    @property
-    def chunks(self) -> tuple[ChunkEntry, ...]:
-        return self.manifest.chunks
 
-
-def prepare(draft: JobDraft, step: Step) -> Job:
-    """Check files, run the module in the jail, and make the job. Raises the first thing that is wrong."""
-    request = strict_json.as_object(strict_json.loads(draft.request_text), "request")
+def prepare(request: dict[str, Any], step: Step) -> Plan:
+    """Check files, run the module in the jail. Raises the first thing that is wrong; of files, all that are."""
     step("Checking files")
-    module, validation = _found(request["module"]), _found_or_none(request.get("validation"))
-    manifest, package = _manifest(request, module, validation)
+    files = selection_of(request)
+    manifest, package = _manifest(files)
+    _check_execution_files(files, package)
+    origin = origin_of(files, request.get("datasetMode"))
+    job_seed = _job_seed(request["settings"])
     step("Reading the model")
-    with modules.open_jail(module.sha256) as jail:
-        plan = _with_model(draft, request, jail, module, manifest, package, validation)
-        _inspect_data(plan, jail, step)
-    step("Saving")
-    dataset = _dataset_create(plan)
-    try:
-        return _job_create(plan, dataset)
-    except BaseException:
-        dataset.delete()
-        raise
+    with modules.open_jail(files.module.sha256) as jail:
+        model = _model(jail, job_seed, origin)
+        plan = _plan(request, files, manifest, package, origin, model, job_seed)
+        return replace(plan, warnings=[*plan.warnings, *_inspect_data(plan, jail, step)])
 
 
-def _found(value: Any) -> FoundFile:
-    return FoundFile(value["fileName"], value["bytes"], strict_json.as_sha256(value["sha256"], "sha256"))
-
-
-def _found_or_none(value: Any) -> FoundFile | None:
-    return None if value is None else _found(value)
-
-
-def _manifest(
-    request: dict[str, Any], module: FoundFile, validation: FoundFile | None
-) -> tuple[DatasetManifest, ModelPackage | None]:
+def _manifest(files: Selection) -> tuple[DatasetManifest, ModelPackage | None]:
     """The chunk list, plain or from a package, compared with the files that were selected."""
-    parsed = parse_any_manifest(artifact_bytes(_found(request["manifest"]).sha256, MAX_MANIFEST_BYTES))
-    files = [_found(file) for file in request["files"]]
+    data = artifact_bytes(files.manifest.sha256, MAX_PACKAGE_BYTES)
+    if data.strip() == b"[]":
+        # What is missing depends on the model: chunks, or a package.
+        return DatasetManifest((), data.decode()), None
+    parsed = parse_any_manifest(data)
     if isinstance(parsed, DatasetManifest):
-        match_files(parsed, files)
+        match_files(parsed, files.data)
         return parsed, None
-    check_selected_module(parsed, module)
-    check_validation_file(parsed, validation)
-    match_files(parsed.manifest, files, also=parsed.auxiliary_files)
+    if parsed.is_experience:
+        raise _wrong_kind("workSource", "a package whose model makes its own data")
+    check_selected_module(parsed, files.module)
+    check_validation_file(parsed, files.validation)
+    match_files(parsed.manifest, files.data, also=parsed.auxiliary_files)
     return parsed.manifest, parsed
 
 
-def _with_model(
-    draft: JobDraft,
-    request: dict[str, Any],
-    jail: Jail,
-    module: FoundFile,
-    manifest: DatasetManifest,
-    package: ModelPackage | None,
-    validation: FoundFile | None,
-) -> Plan:
-    """getModelInfo, the first weights, and every check that needs them."""
-    origin = origin_of(request)
-    job_seed = _job_seed(request, origin)
-    with _first_weights(jail, job_seed, origin) as (info, path, warnings):
-        size = path.stat().st_size
-        check_against_weights(info, size)
-        if info.is_experience:
-            raise Conflict(
-                "The model generates its own data; this version trains dataset models.",
-                field="workSource",
-                code="wrong_kind",
-            )
-        if package is None:
-            check_manifest_against_model(manifest, info)
-        else:
-            check_package_against_module(package, info, size, module)
-        chosen = parse_settings(request["settings"], for_experience=info.is_experience, info=info, weight_bytes=size)
-        if origin is not None:
-            origin.check_resume(chosen, manifest)
-        weights = put_file(path)
-    return Plan(
-        draft=draft,
-        request=request,
-        module=module,
-        manifest=manifest,
-        package=package,
-        validation=validation,
-        settings=chosen,
-        info=info,
-        weights=weights,
-        origin=origin,
-        job_seed=job_seed,
-        warnings=warnings,
+def _wrong_kind(where: str, found: str) -> Conflict:
+    return Conflict(
+        f"{where}: this version trains models on datasets, without auxiliary weights; found {found}.",
+        field=where,
+        code="wrong_kind",
     )
 
 
-def _job_seed(request: dict[str, Any], origin: Origin | None) -> int:
-    """`settings.seed`, else 64 random bits. The file's own seed belongs to a resumed experience job only."""
-    given = request["settings"].get("seed") if isinstance(request["settings"], dict) else None
+def _check_execution_files(files: Selection, package: ModelPackage | None) -> None:
+    """A selected WGSL file is the package's own archive, checked module by module."""
+    if not files.execution:
+        return
+    if len(files.execution) > 1:
+        raise Invalid(
+            f"executionFiles may hold one WGSL archive; found {len(files.execution)} files.", field="executionFiles"
+        )
+    declared = package.file.shader_archive if package else None
+    check_archive_file(files.execution[0], declared)
+    assert declared is not None
+    check_archive_modules(parse_wgsl_archive(artifact_bytes(files.execution[0].sha256, MAX_ARCHIVE_BYTES)), declared)
+
+
+def _job_seed(settings: object) -> int:
+    """`settings.seed`, else 64 random bits. A checkpoint's own seed belongs to a resumed experience job only."""
+    given = settings.get("seed") if isinstance(settings, dict) else None
     return secrets.randbits(64) if given is None else seeds.parse_seed(given, "settings.seed")
 
 
-@contextlib.contextmanager
-def _first_weights(jail: Jail, job_seed: int, origin: Origin | None) -> Iterator[tuple[ModelInfo, Path, list[str]]]:
-    """The first weights as a file: the module's own, or the checkpoint's if `loadModel` takes them."""
+def _model(jail: Jail, job_seed: int, origin: Origin | None) -> Model:
+    """ModelInfo, and the first weights: the module's own, or the checkpoint's if `loadModel` takes them."""
     if origin is not None:
-        with origin.weights() as path:
-            info, _, warnings = modules.describe(jail, seed=None, weights=path)
-            yield info, path, warnings
-        return
+        header = origin.header
+        weights = InputFile(origin.path, header.weights_offset, header.weights_bytes)
+        info, warnings = modules.describe_with(jail, weights)
+        return Model(info, put_range(origin.path, header.weights_offset, header.weights_bytes), warnings)
     seed = seeds.format_seed(seeds.initial_weights_seed(job_seed))
-    info, fresh, warnings = modules.describe(jail, seed=seed, weights=None)
-    assert fresh is not None
-    try:
-        yield info, fresh, warnings
-    finally:
-        fresh.unlink()
+    with artifact_new_file() as new:
+        info, warnings = modules.describe_new(jail, seed=seed, out=new.file)
+        with new.path.open("rb") as written:
+            sha256 = hashlib.file_digest(written, "sha256").hexdigest()
+        return Model(info, new.commit(sha256, timezone.now()), warnings)
 
 
-def _inspect_data(plan: Plan, jail: Jail, step: Step) -> None:
-    """Let the module read every chunk and the validation file, if it can look at them."""
-    info = plan.info
-    files = [(artifact_path(c.sha256), c.format) for c in plan.chunks]
-    if plan.validation is not None:
-        plan.validation_format = _validation_format(plan)
-        files.append((artifact_path(plan.validation.sha256), plan.validation_format))
-    if not info.capabilities.inspection:
-        return
-    step("Reading the data", 0, len(files))
-    counts = modules.inspect(
-        jail, artifact_path(plan.weights.sha256), files, lambda done: step("Reading the data", done, len(files))
+def _plan(
+    request: dict[str, Any],
+    files: Selection,
+    manifest: DatasetManifest,
+    package: ModelPackage | None,
+    origin: Origin | None,
+    model: Model,
+    job_seed: int,
+) -> Plan:
+    """Every check that needs what the module said of itself."""
+    info, size = model.info, model.weights.bytes
+    check_against_weights(info, size)
+    if package is not None:
+        check_package_against_module(package, info, size, files.module)
+    elif info.is_experience or not manifest.chunks:
+        parse_manifest(manifest.text.encode(), info)  # refuses, and says what is missing
+    else:
+        check_manifest_against_model(manifest, info)
+    if info.auxiliary_weights:
+        raise _wrong_kind("auxiliaryWeights", f"a model with {len(info.auxiliary_weights)} of them")
+    chosen = parse_settings(request["settings"], for_experience=False, info=info, weight_bytes=size)
+    return Plan(
+        name=(str(request.get("name") or "").strip() or info.name)[:120],
+        files=files,
+        manifest=manifest,
+        package=package,
+        settings=chosen,
+        info=info,
+        weights=model.weights,
+        job_seed=job_seed,
+        origin=origin,
+        state=origin.put_state(chosen) if origin else None,
+        place=origin.place(manifest, info) if origin else Place(),
+        validation_format=_validation_format(files, manifest, package, info),
+        warnings=[*model.warnings, *(origin.warnings(manifest) if origin else ())],
     )
-    for chunk, count in zip(plan.chunks, counts, strict=False):
-        if (
-            count < 1
-            or count > chunk.example_count
-            or (count != chunk.example_count and info.capabilities.record_ranges)
-        ):
-            raise Invalid(
-                f"Chunk {strict_json.shown(chunk.id)}: exampleCount is {chunk.example_count}, found {count}.",
-                field=f"chunks.{chunk.id}.exampleCount",
-            )
 
 
-def _validation_format(plan: Plan) -> str:
+def _validation_format(
+    files: Selection, manifest: DatasetManifest, package: ModelPackage | None, info: ModelInfo
+) -> str:
     """A package declares it; beside a plain chunk list it is the first chunk's."""
-    assert plan.validation is not None
-    if plan.package is not None and plan.package.file.validation is not None:
-        return plan.package.file.validation.format
-    check_plain_validation(plan.validation, plan.info)
-    return plan.chunks[0].format
+    if files.validation is None:
+        return ""
+    if package is not None and package.file.validation is not None:
+        return package.file.validation.format
+    check_plain_validation(files.validation, info)
+    return manifest.chunks[0].format
 
 
-def _dataset_create(plan: Plan) -> Dataset:
-    """Chunks go in by batches, before the job appears, so that no transaction is long."""
-    dataset = Dataset.objects.create(
-        manifest_text=plan.manifest.text,
-        count=len(plan.chunks),
-        bytes=plan.manifest.total_bytes,
-        examples=plan.manifest.total_examples,
+def _inspect_data(plan: Plan, jail: Jail, step: Step) -> list[str]:
+    """Let the module read every chunk and the validation file, if it can look at them. Returns warnings."""
+    if not plan.info.capabilities.inspection:
+        return []
+    given = [(chunk.sha256, chunk.format) for chunk in plan.manifest.chunks]
+    names = [f"Chunk {strict_json.shown(chunk.id)}" for chunk in plan.manifest.chunks]
+    declared: list[int | None] = [chunk.example_count for chunk in plan.manifest.chunks]
+    if plan.files.validation is not None:
+        given.append((plan.files.validation.sha256, plan.validation_format))
+        names.append("The validation file")
+        described = plan.package.file.validation if plan.package else None
+        declared.append(described.example_count if described else None)
+    step("Reading the data", 0, len(given))
+    found = modules.inspect(
+        jail,
+        artifact_path(plan.weights.sha256),
+        [(artifact_path(sha256), data_format) for sha256, data_format in given],
+        lambda done: step("Reading the data", done, len(given)),
     )
-    first = 0
-    rows = []
-    for index, chunk in enumerate(plan.chunks):
-        rows.append(
-            Chunk(
-                dataset=dataset,
-                index=index,
-                chunk_id=chunk.id,
-                file_name=chunk.file_name,
-                artifact_id=chunk.sha256,
-                bytes=chunk.bytes,
-                format=chunk.format,
-                example_count=chunk.example_count,
-                first_example=first,
-            )
+    return _compare_counts(names, declared, found, exact=plan.info.capabilities.record_ranges)
+
+
+def _compare_counts(
+    names: list[str], declared: list[int | None], found: list[int | ModelError], *, exact: bool
+) -> list[str]:
+    """Refuse what cannot be read and what holds fewer examples than are dealt; all at once. Returns warnings.
+
+    A module may find fewer examples than the manifest says: its own count weighs the update. Where chunks are cut
+    into ranges of records, both must agree, or a range would end behind the data.
+    """
+    problems, warnings = [], []
+    for name, most, count in zip(names, declared, found, strict=False):
+        if isinstance(count, ModelError):
+            problems.append(f"{name}: {count.message}")
+        elif count < 1 or (most is not None and (count > most or (exact and count != most))):
+            problems.append(f"{name}: exampleCount is {most or 'not declared'}, the module finds {count}")
+        elif most is not None and count < most:
+            warnings.append(f"{name}: exampleCount is {most}, the module finds {count}.")
+    if problems:
+        more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
+        raise Invalid(
+            f"The module must be able to read every file: {'; '.join(problems[:5])}{more}.",
+            field="files",
+            code="unreadable_data",
+            files=problems,
         )
-        first += chunk.example_count
-    for start in range(0, len(rows), BATCH):
-        with transaction.atomic():
-            now = timezone.now()
-            for row in rows[start : start + BATCH]:
-                artifact_reference(row.artifact_id, now)
-            Chunk.objects.bulk_create(rows[start : start + BATCH])
-    return dataset
-
-
-def _job_create(plan: Plan, dataset: Dataset) -> Job:
-    request, origin = plan.request, plan.origin
-    with transaction.atomic():
-        job = Job(
-            owner=plan.draft.owner,
-            name=str(request.get("name") or plan.info.name)[:120],
-            module_id=plan.module.sha256,
-            module_file_name=plan.module.name,
-            model_id=plan.info.id[:255],
-            model_name=plan.info.name[:255],
-            model_info_text=plan.info.text,
-            package_text=plan.package.text if plan.package else "",
-            ready_key=ready_key(plan.module.sha256, {}),
-            weight_bytes=plan.weights.bytes,
-            settings_text=plan.settings.text,
-            job_seed=seeds.format_seed(plan.job_seed),
-            dataset=dataset,
-            validation_file_id=plan.validation.sha256 if plan.validation else None,
-            validation_format=plan.validation_format,
-        )
-        progress = _place(job, plan)
-        job.save(force_insert=True)
-        _references(job, plan)
-        checkpoint = _first_checkpoint(job, plan, progress)
-        job_event(job.pk, "job.created", warnings=plan.warnings)
-        if checkpoint.validation == Checkpoint.Validation.DUE:
-            enqueue("jobs.tasks.evaluate", checkpoint.pk)
-    assert origin is None or job.first_round == origin.round
-    return job
-
-
-def _place(job: Job, plan: Plan) -> Progress:
-    """Where the job's queue starts: at the beginning, or where a resumed checkpoint stood."""
-    origin = plan.origin
-    if origin is None:
-        return Progress(0, 0, ())
-    job.first_round = job.round_no = origin.round
-    place = origin.place(plan.manifest)
-    job.pass_order = order_store(place.order) if place.order is not None else None
-    job.next_order = order_store(place.later) if place.later is not None else None
-    job.cursor = place.progress.cursor
-    return place.progress
-
-
-def _references(job: Job, plan: Plan) -> None:
-    kinds = JobArtifact.Kind
-    job_artifact_add(job, plan.module.sha256, kinds.MODULE, plan.module.name)
-    manifest = _found(plan.request["manifest"])
-    job_artifact_add(job, manifest.sha256, kinds.MANIFEST, manifest.name)
-    if plan.validation is not None:
-        job_artifact_add(job, plan.validation.sha256, kinds.VALIDATION, plan.validation.name)
-    JobArtifact.objects.bulk_create(
-        [JobArtifact(job=job, artifact_id=c.sha256, kind=kinds.CHUNK, file_name=c.file_name) for c in plan.chunks],
-        ignore_conflicts=True,
-        batch_size=BATCH,
-    )
-    job_artifact_add(job, plan.weights.sha256, kinds.WEIGHTS, "")
-
-
-def _first_checkpoint(job: Job, plan: Plan, progress: Progress) -> Checkpoint:
-    origin, schedule = plan.origin, plan.settings.validation_schedule
-    state = origin.put_state(job, plan.settings) if origin else None
-    due = bool(schedule and schedule.enabled and plan.validation)
-    seed = None if origin else seeds.format_seed(seeds.initial_weights_seed(plan.job_seed))
-    return Checkpoint.objects.create(
-        job=job,
-        round=job.first_round,
-        weights=plan.weights,
-        state=state,
-        aggregation_method=plan.settings.aggregation.method if state else "",
-        aggregation_step=origin.step if origin and state else 0,
-        progress_text=progress.to_text(),
-        pass_order=job.pass_order,
-        next_order=job.next_order,
-        metrics_text=js_json.dumps(origin.metrics if origin else {}),
-        settings_text=job.settings_text,
-        ledger_text=first_ledger_text(job, seed, plan.weights.sha256, origin.facts() if origin else None),
-        remaining_items=len(plan.chunks) - progress.cursor + len(progress.requeued),
-        dataset_progress=1 - (len(plan.chunks) - progress.cursor + len(progress.requeued)) / len(plan.chunks),
-        validation=Checkpoint.Validation.DUE if due else Checkpoint.Validation.NONE,
-        created=timezone.now(),
-    )
+    return warnings
 
 
 def ready_key(module_sha256: str, auxiliary: dict[str, str]) -> str:

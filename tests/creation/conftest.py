@@ -1,0 +1,21 @@
+"""A store for each test; compiled modules are kept for the whole run, so that each is compiled once."""
+
+import pytest
+from django.contrib.auth.models import User
+
+
+@pytest.fixture(scope="session")
+def _var_dir(tmp_path_factory):
+    return tmp_path_factory.mktemp("var")
+
+
+@pytest.fixture(autouse=True)
+def _store(settings, tmp_path, _var_dir):
+    settings.STORAGE_URL = f"file://{tmp_path / 'artifacts'}"
+    settings.VAR_DIR = _var_dir
+    settings.MODULE_WALL_SECONDS = 30
+
+
+@pytest.fixture
+def user(db):
+    return User.objects.create(username="alice")
