@@ -22,6 +22,7 @@ from weei_core.protocol import Welcome
 LIVE_SECONDS = 0.25
 GOODBYE_SECONDS = 2.0
 SETTLE_SECONDS = 2.0
+REASON_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,9 @@ class Agent:
     async def _load_failed(self, reason: str) -> None:
         self._tools.measurements.fail(reason)
         with contextlib.suppress(Problem):
-            await self._connection.command("/api/peer/load-failed", {"jobId": self._job_id, "reason": reason})
+            await self._connection.command(
+                "/api/peer/load-failed", {"jobId": self._job_id, "reason": reason[:REASON_CHARACTERS]}
+            )
         raise Stop(Exit.MODEL_UNUSABLE, f"The model cannot be loaded here: {reason}")
 
     async def _try(self, attempt: Attempt) -> None:
@@ -210,8 +213,10 @@ class Agent:
                 "uploaded", **_names(work), bytes=update.bytes, duplicate=duplicate, updates=self.updates
             )
         except AttemptFailed as failure:
+            self._attempt = None
             await self._fail(work, failure.reason)
         except Problem as problem:
+            self._attempt = None
             await self._refused(work, problem)
         finally:
             attempt.clean_up()
@@ -238,7 +243,9 @@ class Agent:
         self._tools.measurements.fail(reason)
         self._over.add(work.attemptId)
         with contextlib.suppress(Problem):  # over already
-            await self._connection.command(f"/api/peer/attempts/{work.attemptId}/failed", {"reason": reason})
+            await self._connection.command(
+                f"/api/peer/attempts/{work.attemptId}/failed", {"reason": reason[:REASON_CHARACTERS]}
+            )
 
     async def _drop(self) -> None:
         """End what is being done, children included."""

@@ -82,7 +82,9 @@ class Session:
             return stop
         except Stop as stop:
             return stop
-        return Stop(Exit.COMPLETED, "Done.")
+        except OSError as error:
+            return Stop(Exit.USAGE, f"The state folder {self._options.state_dir} cannot be used: {error}.")
+        raise AssertionError("taking part ends by an exception")
 
     def _take_part(self) -> None:
         if self._options.new_peer:

@@ -10,6 +10,7 @@ from weei_agent.identity import Identity, IdentityStore
 from weei_agent.outcomes import Exit, Stop, UnknownPeer, first_error
 from weei_agent.server import Link, Problem, Server
 from weei_agent.state import Invitation, PeerState, read
+from weei_core import js_json
 
 T = TypeVar("T")
 SUPPORTED_FEATURES = frozenset({"wasm-simd128"})
@@ -86,7 +87,7 @@ def describe(invitation: Invitation) -> list[str]:
         f"{invitation.coordinator} invites you to train “{invitation.jobName}”.",
         f"Model       {info.get('name')} ({info.get('id')} {info.get('version')})",
         f"Module      {module.fileName}, {amount(module.bytes)}, SHA-256 {module.sha256}",
-        f"Settings    {', '.join(f'{name} {value}' for name, value in invitation.settings.items())}",
+        f"Settings    {', '.join(f'{name} {js_json.dumps(value)}' for name, value in invitation.settings.items())}",
         f"Downloads   the module, once; weights of {amount(invitation.weightBytes)}, each round",
     ]
     for extra in invitation.auxiliary:

@@ -19,7 +19,7 @@ SENTENCES = {
     "ready": "Model {model} is loaded; waiting for work.",
     "round": "Round {round}, {status}: {waitingFor}",
     "assigned": "Round {round}: {exampleCount} examples of {chunkId}.",
-    "trained": "Round {round}: trained in {seconds:.1f} s.",
+    "trained": "Round {round}: trained in {seconds:.2f} s.",
     "uploaded": "Round {round}: update {updates} delivered.",
     "dropped": "Round {round}: this work was given away; the result is not needed.",
     "failed": "Round {round}: {reason}",

@@ -384,8 +384,8 @@ class FakeServer:
             self.deal()
         welcome = {"type": "welcome", "protocol": 1, "peerId": self.tokens[hello.token], "session": self.session}
         await ws.send_json(welcome | {"sequence": 100, "heartbeatSeconds": 5, "pollSeconds": 10})
-        await ws.send_json({"type": "state", **self.state()})
         self.sockets.append(ws)
+        await ws.send_json({"type": "state", **self.state()})
         self.happened("hello")
         while True:
             message = protocol.parse_client_message(await ws.receive_text())

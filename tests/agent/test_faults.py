@@ -139,6 +139,7 @@ def test_work_that_ends_in_an_error_is_reported_and_dealt_again(server, run, ste
     stop, recorder, trainer = run(trainer=FakeTrainer(step))
     assert stop.code == Exit.COMPLETED
     assert len(server.failures) == 1
+    assert "dropped" not in recorder.names()
     assert server.failures[0].startswith(reason)
     assert recorder.names().count("uploaded") == 2
 

@@ -108,3 +108,9 @@ def test_arguments_that_do_not_fit_are_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["https://weei.example/join/abc", *arguments])
     assert ended.value.code == Exit.USAGE
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(server, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main([server.link, "--yes", "--state-dir", str(tmp_path / "file")]) == Exit.USAGE
+    assert f"The state folder {tmp_path / 'file'} cannot be used" in capsys.readouterr().err

@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,7 @@ import pytest
 from tests.agent.fake_server import FakeServer
 from tests.agent.test_snapshot import assignment
 from weei_agent.cli import main
+from weei_agent.outcomes import Exit
 from weei_agent.trainer import JailTrainer, Order
 from weei_core.errors import ModelError
 
@@ -104,7 +109,7 @@ def test_cancelling_ends_the_child_and_the_next_work_gets_a_new_one(trainer, tmp
     async def scenario():
         await trainer.load(DIGITS / "digits.wasm")
         listener = Listener()
-        endless = SETTINGS.replace('"localEpochs":1,', '"localEpochs":1000000,')
+        endless = SETTINGS.replace('"localEpochs":1,', '"localEpochs":100000,')
         training = asyncio.create_task(trainer.train(order(tmp_path, weights, settings=endless), listener))
         await listener.training.wait()
         training.cancel()
@@ -139,3 +144,23 @@ def test_the_command_trains_a_job_to_its_end(tmp_path, weights, capsys):
     assert {"at", "round", "attemptId", "seconds", "metrics", "uniqueExamples", "examplesProcessed"} < set(trained)
     assert np.isfinite(np.frombuffer(server.files[server.weights_sha], "<f4")).all()
     assert server.files[server.weights_sha] != weights
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_the_child_and_frees_the_work(tmp_path, weights, sent):
+    """C25: nobody waits for a lease to run out."""
+    module = (DIGITS / "digits.wasm").read_bytes()
+    with FakeServer(module=module, chunks=[CHUNK], weights=weights) as server:
+        server.format, server.examples = "digits-u8-v1", 125
+        server.settings = SETTINGS.replace('"localEpochs":1,', '"localEpochs":100000,')
+        training = threading.Event()
+        server.on("stage training", training.set)
+        command = [sys.executable, "-m", "weei_agent", server.link, "--yes", "--json", "--state-dir", str(tmp_path)]
+        agent = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True)
+        assert training.wait(20)
+        agent.send_signal(sent)
+        out, _ = agent.communicate(timeout=20)
+    assert agent.returncode == Exit.INTERRUPTED
+    last = json.loads(out.splitlines()[-1])
+    assert (last["event"], last["code"], last["message"]) == ("error", 130, "Interrupted. Updates delivered: 0.")
+    assert server.paused
