@@ -41,6 +41,15 @@ def snapshots(peer_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
     }
 
 
+def job_snapshots(job_id: UUID, peer_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
+    """The same, without what a peer said while it worked for another job."""
+    return {
+        peer_id: held
+        for peer_id, held in snapshots(peer_ids).items()
+        if (held["snapshot"].get("assignment") or {}).get("jobId", str(job_id)) == str(job_id)
+    }
+
+
 def last_sequence(peer_id: UUID) -> int:
     held = snapshots([peer_id]).get(str(peer_id))
     return int(held["snapshot"].get("sequence", 0)) if held else 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
+from ninja import Body as Whole
 from ninja import Router, Schema
 from ninja.security import django_auth
-from pydantic import ConfigDict, Field
+from pydantic import AwareDatetime, ConfigDict, Field
 
 from checkpoints.models import Checkpoint
 from checkpoints.selectors.storage import held_hashes
@@ -28,6 +28,7 @@ from weei_core.errors import Invalid, NotFound, Unauthorized
 
 router = Router(tags=["jobs"], auth=django_auth)
 MAX_PAGE = 500
+MAX_INT = 2**31 - 1
 
 
 class Body(Schema):
@@ -57,16 +58,16 @@ class CreateBody(Body):
 
 
 class RoundBody(Body):
-    round: int | None = None
+    round: int | None = Field(None, ge=0, le=MAX_INT)
 
 
 class ItemBody(Body):
-    item: int
+    item: int = Field(ge=1, le=MAX_INT)
 
 
 class InvitationBody(Body):
     uses: int = 1
-    expiresAt: datetime | None = Field(None, strict=False)
+    expiresAt: AwareDatetime | None = Field(None, strict=False)
 
 
 class PausedBody(Body):
@@ -193,7 +194,7 @@ def skip_item(request: HttpRequest, job_id: UUID, payload: ItemBody) -> dict[str
 
 
 @router.patch("/jobs/{job_id}/settings", response=dict[str, Any])
-def settings(request: HttpRequest, job_id: UUID, payload: dict[str, Any]) -> dict[str, Any]:
+def settings(request: HttpRequest, job_id: UUID, payload: Whole[dict[str, Any]]) -> dict[str, Any]:
     lifecycle.job_update_settings(_job(request, job_id), payload)
     return _answer(request, job_id)
 

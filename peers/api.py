@@ -23,6 +23,7 @@ from peers.services.tokens import peer_create, peer_for_token
 router = Router(tags=["peers"])
 FAILED_GUESSES = 10
 NEW_PEERS = 60
+REASON_CHARACTERS = 500
 
 
 class Body(Schema):
@@ -43,11 +44,17 @@ class DecideBody(JobBody):
 
 class ReadyBody(JobBody):
     moduleSha256: str = Field(max_length=64)
-    auxiliary: dict[str, str] = {}
+    auxiliary: dict[str, str] = Field({}, max_length=8)
 
 
 class ReasonBody(Body):
-    reason: str = Field(max_length=2000)
+    """What went wrong there, in a module's or a browser's own words: shortened, never refused for its length."""
+
+    reason: str
+
+    @property
+    def short(self) -> str:
+        return self.reason[:REASON_CHARACTERS]
 
 
 class LoadFailedBody(ReasonBody):
@@ -130,13 +137,13 @@ def ready(request: PeerRequest, payload: ReadyBody) -> dict[str, Any]:
 
 @router.post("/peer/load-failed", response=dict[str, Any], auth=peer_auth)
 def load_failed(request: PeerRequest, payload: LoadFailedBody) -> dict[str, Any]:
-    participants.participant_load_failed(request.auth, payload.jobId, payload.reason)
+    participants.participant_load_failed(request.auth, payload.jobId, payload.short)
     return _state(request.auth)
 
 
 @router.post("/peer/attempts/{attempt_id}/failed", response=dict[str, Any], auth=peer_auth)
 def failed(request: PeerRequest, attempt_id: UUID, payload: ReasonBody) -> dict[str, Any]:
-    attempt_failed(peer=request.auth, attempt_id=attempt_id, reason=payload.reason)
+    attempt_failed(peer=request.auth, attempt_id=attempt_id, reason=payload.short)
     return _state(request.auth)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -14,7 +15,7 @@ from jobs.api import router as jobs_router
 from peers.api import router as peers_router
 from weei_core import js_json, strict_json
 from weei_core.errors import Forbidden, Invalid, NotFound, Unauthorized, WeeiError
-from weei_site.middleware import problem
+from weei_site.middleware import expected, problem
 
 
 class StrictParser(Parser):
@@ -42,8 +43,12 @@ api.add_router("", jobs_router)
 
 
 @api.exception_handler(WeeiError)
-def _weei_error(request: HttpRequest, error: WeeiError) -> HttpResponse:
-    return problem(error)
+@api.exception_handler(OperationalError)
+@api.exception_handler(InterfaceError)
+def _expected(request: HttpRequest, error: Exception) -> HttpResponse:
+    found = expected(error)
+    assert found is not None
+    return problem(found)
 
 
 @api.exception_handler(AuthenticationError)
@@ -53,12 +58,16 @@ def _unauthorized(request: HttpRequest, error: AuthenticationError) -> HttpRespo
 
 @api.exception_handler(HttpError)
 def _http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
-    kinds: dict[int, type[WeeiError]] = {401: Unauthorized, 403: Forbidden, 404: NotFound}
-    return problem(kinds.get(error.status_code, Invalid)(str(error)))
+    """ninja's own refusals: a body that the parser refused, and a missing CSRF token."""
+    if isinstance(error.__cause__, WeeiError):
+        return problem(error.__cause__)
+    if error.status_code == 403:
+        return problem(Forbidden("The CSRF token is missing or wrong; reload the page.", field="X-CSRFToken"))
+    return problem(NotFound(str(error)) if error.status_code == 404 else Invalid(str(error)))
 
 
 @api.exception_handler(ValidationError)
 def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     first = error.errors[0]
-    field = ".".join(str(part) for part in first["loc"] if part not in ("body", "payload"))
+    field = ".".join(str(part) for part in first["loc"] if part not in ("body", "payload", "path", "query"))
     return problem(Invalid(f"{field or 'body'}: {first['msg']}.", field=field or "body"))

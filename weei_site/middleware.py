@@ -1,15 +1,22 @@
-"""Two middlewares: the content security policy, and the one map from an expected error to its HTTP answer."""
+"""The content security policy, the one map from an expected error to its HTTP answer, and the log of denials."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from checkpoints.bytes.http import MethodNotAllowed
+from peers.models import Peer
 from weei_core import js_json
-from weei_core.errors import WeeiError
-from weei_site.problems import problem_body
+from weei_core.errors import NotFound, Unavailable, WeeiError
+from weei_core.problems import problem_body
+
+logger = logging.getLogger(__name__)
+denials = logging.getLogger("weei.denied")
 
 POLICY = "; ".join(
     (
@@ -39,12 +46,25 @@ class ContentSecurityPolicy:
 
 
 def problem(error: WeeiError) -> HttpResponse:
-    """The error as RFC 9457 problem details."""
-    body = js_json.dumps(problem_body(error))
-    response = HttpResponse(body, content_type="application/problem+json", status=error.status)
+    """The error as RFC 9457 problem details. It must not be kept: the same request may be allowed a moment later."""
+    response = HttpResponse(js_json.dumps(problem_body(error)), "application/problem+json", error.status)
+    response["Cache-Control"] = "no-store"
     if error.status in (429, 503):
         response["Retry-After"] = str(error.extra.get("retry_after", 5))
+    if error.status == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    response.reason_code = error.code  # type: ignore[attr-defined]
     return response
+
+
+def expected(error: Exception) -> WeeiError | None:
+    """The error that people are told, or None for a bug."""
+    if isinstance(error, WeeiError):
+        return error
+    if isinstance(error, OperationalError | InterfaceError):
+        logger.warning("the database does not answer: %s", error)
+        return Unavailable("The server's database does not answer; try again in a moment.")
+    return None
 
 
 class WeeiErrors:
@@ -54,18 +74,53 @@ class WeeiErrors:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if request.path.startswith("/api/"):
+            response = _as_problem(request, response)
+        _log_denial(request, response)
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, WeeiError):
+        error = expected(exception)
+        if error is None:
             return None
         if request.path.startswith("/api/"):
-            return problem(exception)
-        context = {"error": exception}
-        if request.headers.get("HX-Request"):
-            response = render(request, "_error.html", context, status=exception.status)
+            return problem(error)
+        htmx = bool(request.headers.get("HX-Request"))
+        response = render(request, "_error.html" if htmx else "error.html", {"error": error}, status=error.status)
+        if htmx:
             # The message has a place of its own on every page; what the button would have replaced stays.
             response["HX-Retarget"] = "#messages"
             response["HX-Reswap"] = "innerHTML"
-            return response
-        return render(request, "error.html", context, status=exception.status)
+        response.reason_code = error.code  # type: ignore[attr-defined]
+        return response
+
+
+def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Django's own pages for a wrong address or method are no answer to a program."""
+    if response.status_code == 404 and not hasattr(response, "reason_code"):
+        return problem(NotFound("There is nothing at this address."))
+    if response.status_code == 405:
+        allowed = response.headers.get("Allow", "")
+        answer = problem(MethodNotAllowed(f"The method must be {allowed}; found {request.method}."))
+        answer["Allow"] = allowed
+        return answer
+    return response
+
+
+def _log_denial(request: HttpRequest, response: HttpResponse) -> None:
+    """One line for each request that was refused for who asked. The route is the pattern, never the address itself,
+    because addresses hold secrets (invitation and sign-in links)."""
+    match = request.resolver_match
+    if response.status_code not in (401, 403, 404) or match is None:
+        return
+    peer = getattr(request, "auth", None)
+    denials.info(
+        "user=%s peer=%s %s /%s %d %s",
+        getattr(getattr(request, "user", None), "pk", None) or "-",
+        peer.pk if isinstance(peer, Peer) else "-",
+        request.method,
+        match.route,
+        response.status_code,
+        getattr(response, "reason_code", "csrf" if response.status_code == 403 else "not_found"),
+    )

@@ -11,18 +11,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
-from channels.auth import AuthMiddlewareStack
-from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import OriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from django.db import close_old_connections
-from django.urls import path
 from django.utils import timezone
 
 from checkpoints.bytes.app import application as bytes_application
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
 from weei_site.body_gate import BodyGate
+from weei_site.origin import ExactOrigin
 from weei_site.static_app import application as static_application
 
 logger = logging.getLogger(__name__)
@@ -78,15 +76,25 @@ async def _sweep_for_ever() -> None:
         await asyncio.sleep(settings.SWEEP_SECONDS)
 
 
+async def _no_socket(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})
+
+
 def build(django_application: Application) -> Any:
     """The whole application around Django's own."""
-    sockets = URLRouter([cast(Any, path("ws/peer", cast(Any, PeerConsumer.as_asgi())))])
-    return BodyGate(
-        ProtocolTypeRouter(
-            {
-                "http": Http(django_application),
-                "websocket": OriginValidator(AuthMiddlewareStack(sockets), settings.PUBLIC_URLS),
-                "lifespan": lifespan,
-            }
-        )
-    )
+    http, peer = Http(django_application), PeerConsumer.as_asgi()
+
+    async def sockets(scope: Any, receive: Any, send: Any) -> None:
+        await (peer if scope["path"] == "/ws/peer" else _no_socket)(scope, receive, send)
+
+    by_type: dict[str, Any] = {
+        "http": http,
+        "websocket": ExactOrigin(cast(Application, SessionMiddlewareStack(sockets)), settings.PUBLIC_URLS),
+        "lifespan": lifespan,
+    }
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await by_type[scope["type"]](scope, receive, send)
+
+    return BodyGate(application)

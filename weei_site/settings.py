@@ -63,10 +63,12 @@ CSRF_COOKIE_NAME = ("__Host-" if _https else "") + f"weei_csrf{_cookie_suffix}"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env("TRUST_PROXY", "0") == "1" else None
 SECURE_SSL_REDIRECT = False  # The proxy in front does it; a plain-http LAN is a supported way to run.
+SILENCED_SYSTEM_CHECKS = ["security.W008"]  # … which is what this check asks about.
 SECURE_HSTS_SECONDS = 31_536_000 if _https else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _https
 SECURE_REFERRER_POLICY = "same-origin"  # An invitation link is a secret and must not leak in a Referer.
 X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024  # The body gate decides, by address; this must not be less.
 
 INSTALLED_APPS = [
     "daphne",
@@ -78,6 +80,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "django_htmx",
+    "ninja",
     "checkpoints",
     "peers",
     "diagnostics",

@@ -26,9 +26,14 @@ def clean_snapshot(value: dict[str, Any]) -> dict[str, Any]:
     stage = value.get("stage")
     if stage not in STAGES:
         raise Invalid(f"snapshot.stage: must be one of {', '.join(sorted(STAGES))}.", field="snapshot.stage")
-    result: dict[str, Any] = {"schemaVersion": 1, "sequence": sequence, "measuredAt": _clean(value.get("measuredAt"), 1)}
-    result |= {name: _section(name, value.get(name)) for name in SECTIONS}
-    return {**result, "stage": stage, "error": _clean(value.get("error"), 1)}
+    return {
+        "schemaVersion": 1,
+        "sequence": sequence,
+        "measuredAt": _clean(value.get("measuredAt"), 1),
+        **{name: _section(name, value.get(name)) for name in SECTIONS},
+        "stage": stage,
+        "error": _clean(value.get("error"), 1),
+    }
 
 
 def _section(name: str, value: Any) -> Any:

@@ -1,0 +1,70 @@
+"""What sockets share: threads for blocking work, the pace of messages, and the name of a message that is refused.
+
+Channels runs all `database_sync_to_async` of a process on one thread, so that one slow query, or a cache that does not
+answer, would hold up every socket. These pools keep the two apart, and the number of connections known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from django.db import close_old_connections
+
+from weei_core import strict_json
+from weei_core.errors import Invalid
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_database = ThreadPoolExecutor(4, thread_name_prefix="sockets-database")
+_cache = ThreadPoolExecutor(2, thread_name_prefix="sockets-cache")
+NAME_CHARACTERS = 40
+
+
+async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Short work with a healthy connection. What was started is finished, also when nobody waits for it any more."""
+
+    def call() -> T:
+        close_old_connections()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(_database, call)
+
+
+async def in_cache(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Work with the cache only."""
+    return await asyncio.get_running_loop().run_in_executor(_cache, lambda: function(*args, **kwargs))
+
+
+class Pace:
+    """At most `limit` calls within any second."""
+
+    def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._times: deque[float] = deque(maxlen=limit)
+        self._limit = limit
+        self._clock = clock
+
+    def allows(self) -> bool:
+        now = self._clock()
+        if len(self._times) == self._limit and now - self._times[0] < 1:
+            return False
+        self._times.append(now)
+        return True
+
+
+def type_of(text: str) -> str | None:
+    """What kind of message this was meant to be, if it says so."""
+    try:
+        value = strict_json.loads(text)
+    except Invalid:
+        return None
+    name = value.get("type") if isinstance(value, dict) else None
+    return name[:NAME_CHARACTERS] if isinstance(name, str) else None

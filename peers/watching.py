@@ -1,0 +1,87 @@
+"""What a coordinator's page hears about one job: which parts of it changed, and what its participants say of
+themselves. Both are gathered: a page is told a few times a second at most, however much happens."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest
+from django.utils import timezone
+
+from diagnostics.live import job_snapshots
+from jobs.selectors.access import job_for_owner
+from jobs.selectors.status import participant_ids
+from peers.socket_rules import in_cache, in_database
+from weei_core.errors import Unauthorized
+
+TICK_SECONDS = 0.25
+TICKS_PER_LIVE = 4
+TICKS_PER_CHECK = 12
+"""A page that signed out hears nothing more after this many ticks (and one look at the database)."""
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def authorized(scope: Any, job_id: UUID) -> None:
+    """Raises `Unauthorized` or `NotFound` unless the session behind the socket is alive now, and its person's is the
+    job."""
+    session = scope.get("session")
+    request = HttpRequest()
+    # The socket's own session object keeps what it read when it was opened.
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session and session.session_key)
+    user = get_user(request)
+    if not user.is_authenticated:
+        raise Unauthorized("Only the signed-in coordinator of a job may watch it.", field="watch")
+    job_for_owner(user, job_id)
+
+
+class JobWatch:
+    """Runs until it is cancelled, or raises a WeeiError when the right to watch has ended."""
+
+    def __init__(self, job_id: UUID, scope: Any, send: Send) -> None:
+        self.job_id = job_id
+        self.what: set[str] = set()
+        """Parts of the job that changed since the last word about them."""
+        self._scope = scope
+        self._send = send
+        self._sent: dict[str, tuple[int, bool]] = {}
+
+    async def run(self) -> None:
+        for tick in itertools.count(1):
+            await asyncio.sleep(TICK_SECONDS)
+            await self._tell_what()
+            try:
+                if tick % TICKS_PER_CHECK == 0:
+                    await in_database(authorized, self._scope, self.job_id)
+                if tick % TICKS_PER_LIVE == 0:
+                    await self._tell_live(timezone.now())
+            except (OperationalError, InterfaceError):
+                continue  # Nothing is told while the database is away; the page's own requests say why.
+
+    async def _tell_what(self) -> None:
+        if self.what:
+            what, self.what = sorted(self.what), set()
+            await self._send({"type": "job", "jobId": str(self.job_id), "what": what})
+
+    async def _tell_live(self, now: datetime) -> None:
+        """Snapshots that this page has not got yet, and those whose peer came or went."""
+        connected = await in_database(participant_ids, self.job_id, now)
+        held = await in_cache(job_snapshots, self.job_id, connected)
+        fresh: dict[str, Any] = {}
+        for peer_id, value in held.items():
+            here = connected[UUID(peer_id)]
+            mark = (value["snapshot"]["sequence"], here)
+            if self._sent.get(peer_id) != mark:
+                self._sent[peer_id] = mark
+                fresh[peer_id] = {**value, "connected": here}
+        if fresh:
+            await self._send({"type": "live", "jobId": str(self.job_id), "peers": fresh})
