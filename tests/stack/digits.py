@@ -1,0 +1,135 @@
+"""The digits job and its agents, on a running stack."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from typing import Any
+
+from tests.stack.stack import ROOT, Stack
+
+CREATE = """
+import json
+from pathlib import Path
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+from checkpoints.services.artifacts import artifact_put_bytes
+from jobs.services.drafts import draft_create
+from peers.services.invitations import invitation_create
+
+folder = settings.REFERENCE_MODELS_DIR / "digits"
+preset = json.loads((folder / "preset.json").read_text())
+
+def put(name):
+    made = artifact_put_bytes((folder / name).read_bytes(), timezone.now())
+    return {"fileName": Path(name).name, "bytes": made.bytes, "sha256": made.sha256}
+
+request = {
+    "name": "Digits", "module": put(preset["module"]), "manifest": put(preset["manifest"]),
+    "files": [put(name) for name in preset["files"]], "validation": put(preset["validation"]),
+    "settings": {**preset["settings"], "coordinatorParticipates": False, **chosen},
+}
+answer = str(draft_create(User.objects.get_or_create(username="alice")[0], request).pk)
+"""
+
+DRAFT = """
+from jobs.models import JobDraft
+from peers.services.invitations import invitation_create
+draft = JobDraft.objects.get(pk=draft_id)
+answer = {"state": draft.state, "error": draft.error}
+if draft.job:
+    answer |= {"job": str(draft.job_id), "link": invitation_create(draft.job, uses=20)[1]}
+"""
+
+START = """
+from jobs.models import Job
+from jobs.services.lifecycle import job_start
+from jobs.services.dealing import active_members
+from django.utils import timezone
+job = Job.objects.get(pk=job_id)
+answer = active_members(job, timezone.now()).count()
+if answer >= wanted:
+    job_start(job)
+"""
+
+FACTS = """
+from checkpoints.models import Checkpoint
+from jobs.models import Attempt, Job, Slot
+job = Job.objects.get(pk=job_id)
+made = list(Checkpoint.objects.filter(job=job).order_by("round"))
+answer = {
+    "status": job.status, "error": job.last_error, "rounds": [c.round for c in made],
+    "sha256": [c.weights_id for c in made], "validation": [c.validation_text for c in made],
+    "attempts": sorted(set(Attempt.objects.filter(slot__round__job=job).values_list("state", flat=True))),
+    "expired": Attempt.objects.filter(slot__round__job=job, state="expired").count(),
+    "trained": [
+        [s.round.pass_no, s.chunk.chunk_id]
+        for s in Slot.objects.filter(round__job=job, status="received").select_related("round", "chunk")
+    ],
+}
+"""
+
+
+class DigitsJob:
+    """A digits job that was made through the `slow` worker."""
+
+    def __init__(self, stack: Stack, **chosen: Any) -> None:
+        self.stack = stack
+        draft = stack.shell(CREATE, chosen=chosen)
+        found: dict[str, Any] = {}
+
+        def made() -> bool:
+            found.update(stack.shell(DRAFT, draft_id=draft))
+            assert found["state"] != "failed", found
+            return found["state"] == "done"
+
+        stack.wait(made, 60, "the job to be made")
+        self.id, self.link = found["job"], found["link"]
+
+    def start(self, wanted: int) -> None:
+        """Start when so many participants are ready."""
+        self.stack.wait(
+            lambda: self.stack.shell(START, job_id=self.id, wanted=wanted) >= wanted, 60, f"{wanted} ready participants"
+        )
+
+    def facts(self) -> dict[str, Any]:
+        return self.stack.shell(FACTS, job_id=self.id)
+
+    def wait_until_completed(self, seconds: float) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+
+        def completed() -> bool:
+            facts.update(self.facts())
+            assert facts["status"] in ("running", "completed"), (facts["status"], facts["error"])
+            return facts["status"] == "completed"
+
+        self.stack.wait(completed, seconds, "the job to be completed")
+        return facts
+
+
+class Agent:
+    """`weei-agent` as its user would start it; ends with the block."""
+
+    def __init__(self, stack: Stack, link: str, name: str, *options: str) -> None:
+        path = stack.folder / f"{name}.jsonl"
+        self._output = path.open("w+")
+        command = [sys.executable, "-m", "weei_agent", link, "--yes", "--json", "--name", name]
+        command += ["--state-dir", str(stack.folder / "agents"), "--workers", "1", *options]
+        self.process = subprocess.Popen(command, stdout=self._output, stderr=subprocess.STDOUT, cwd=ROOT)
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+        self.process.kill()
+        self._output.close()
+
+    def events(self) -> list[dict[str, Any]]:
+        self._output.seek(0)
+        return [json.loads(line) for line in self._output.read().splitlines() if line.startswith("{")]
