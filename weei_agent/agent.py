@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +11,15 @@ from weei_agent.attempt import Attempt, Tools
 from weei_agent.connection import Connection, Timing
 from weei_agent.joining import refusal_of
 from weei_agent.outcomes import AttemptFailed, Enough, Exit, Stop, first_error
+from weei_agent.readiness import REASON_CHARACTERS, Readiness
 from weei_agent.report import Live
 from weei_agent.server import Problem, Unreachable
 from weei_agent.state import Assignment, Job, PeerState
-from weei_agent.transfer import WrongBytes
-from weei_core.errors import Invalid, ModelError
 from weei_core.protocol import Welcome
 
 LIVE_SECONDS = 0.25
 GOODBYE_SECONDS = 2.0
 SETTLE_SECONDS = 2.0
-REASON_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,6 @@ class Agent:
         self._attempt: Attempt | None = None
         self._work: asyncio.Task[None] | None = None
         self._over: set[str] = set()
-        self._ready_for: tuple[str, ...] | None = None
-        self._ready_told = 0.0
         self._told: tuple[str, int] | None = None
         self._connection = Connection(
             tools.server,
@@ -56,6 +51,7 @@ class Agent:
             snapshot=self._snapshot,
             on_welcome=self._welcomed,
         )
+        self._readiness = Readiness(tools, self._connection, timing, still_member=self._my_job)
         tools.measurements.on_stage = self._connection.snapshot_changed
 
     async def accept(self) -> None:
@@ -150,52 +146,14 @@ class Agent:
             measurements.rest()
 
     def _begin_next(self, job: Job, assignment: Assignment | None) -> None:
-        needed = (job.module.sha256, *(slot.sha256 for slot in job.auxiliary))
-        if needed != self._ready_for or self._must_repeat(job):
-            self._work = asyncio.create_task(self._get_ready(job, needed))
+        if self._readiness.is_lacking(job):
+            self._work = asyncio.create_task(self._readiness.reach(job))
         elif assignment is not None and assignment.attemptId not in self._over:
             self._attempt = Attempt(self._tools, job, assignment)
             self._work = asyncio.create_task(self._try(self._attempt))
         else:
             return
         self._work.add_done_callback(lambda _: self._connection.changed.set())
-
-    def _must_repeat(self, job: Job) -> bool:
-        """The server has forgotten that this peer is ready; but a state may only be older than the telling."""
-        return not job.ready and time.monotonic() - self._ready_told > 2 * self._timing.poll
-
-    async def _get_ready(self, job: Job, needed: tuple[str, ...]) -> None:
-        """Fetch, verify, compile and try the module; then tell the server."""
-        measurements, tools = self._tools.measurements, self._tools
-        try:
-            measurements.enter("receiving")
-            module = await tools.cache.fetch(tools.server, job.id, job.module, "The module")
-            for slot in job.auxiliary:
-                await tools.cache.fetch(tools.server, job.id, slot, f"Auxiliary weights {slot.id}")
-            measurements.enter("preparing")
-            info = await tools.trainer.load(module)
-            measurements.model_loaded(info.id, info.version, job.module.sha256)
-            measurements.rest()
-            auxiliary = {slot.id: slot.sha256 for slot in job.auxiliary}
-            body = {"jobId": job.id, "moduleSha256": job.module.sha256, "auxiliary": auxiliary}
-            await self._connection.command("/api/peer/ready", body)
-        except Problem as problem:
-            await self._connection.poll()
-            self._my_job()  # removed meanwhile: says so
-            await self._load_failed(problem.title)
-        except (WrongBytes, ModelError, Invalid, OSError) as error:
-            await self._load_failed(str(error))
-        else:
-            self._ready_for, self._ready_told = needed, time.monotonic()
-            tools.reporter.event("ready", jobId=job.id, model=info.name, moduleSha256=job.module.sha256)
-
-    async def _load_failed(self, reason: str) -> None:
-        self._tools.measurements.fail(reason)
-        with contextlib.suppress(Problem):
-            await self._connection.command(
-                "/api/peer/load-failed", {"jobId": self._job_id, "reason": reason[:REASON_CHARACTERS]}
-            )
-        raise Stop(Exit.MODEL_UNUSABLE, f"The model cannot be loaded here: {reason}")
 
     async def _try(self, attempt: Attempt) -> None:
         """One attempt to its end, whatever that is; only cancelling leaves it open."""

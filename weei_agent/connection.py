@@ -32,6 +32,7 @@ class Timing:
     snapshot_gap: float = SNAPSHOT_GAP_SECONDS
     first_retry: float = 0.5
     last_retry: float = 30.0
+    load: float = 300.0
 
 
 class Connection:

@@ -25,6 +25,8 @@ class FakeTrainer:
         self.trained, self.cancelled = [], []
 
     async def load(self, module):
+        if self.load_error == "hang":
+            await asyncio.Event().wait()
         if self.load_error:
             raise self.load_error
         return parse_model_info(MODEL_INFO)

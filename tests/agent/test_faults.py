@@ -190,6 +190,14 @@ def test_a_model_that_cannot_be_loaded_is_told_to_the_server(server, run):
     assert server.failures == ["getModelInfo trapped: unreachable."]
 
 
+def test_a_model_that_never_gets_ready_is_given_up(server, run):
+    """C58: `getModelInfo` may loop for ever."""
+    timing = Timing(**{**vars(QUICK), "load": 0.2})
+    stop, *_ = run(trainer=FakeTrainer(load_error="hang"), timing=timing)
+    assert stop.code == Exit.MODEL_UNUSABLE
+    assert server.failures == ["It was not ready within 0.2 seconds."]
+
+
 def test_a_token_the_server_does_not_know_is_thrown_away(server, run):
     run("--once")
     server.tokens.clear()

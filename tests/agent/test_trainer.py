@@ -122,6 +122,36 @@ def test_cancelling_ends_the_child_and_the_next_work_gets_a_new_one(trainer, tmp
     assert asyncio.run(scenario()).unique_examples == 125
 
 
+def test_a_dead_child_is_replaced_and_its_work_played_again(trainer, tmp_path, weights):
+    """C63, and "a dead Worker's range is played again": once, then the attempt fails."""
+
+    class Killer(Listener):
+        def __init__(self, times):
+            super().__init__()
+            self.left = times
+
+        def entered(self, operation, workers):
+            super().entered(operation, workers)
+            if operation == "train" and self.left:
+                self.left -= 1
+                (jail,) = trainer._running
+                jail._process.kill()
+
+    async def scenario():
+        await trainer.load(DIGITS / "digits.wasm")
+        long = SETTINGS.replace('"localEpochs":1,', '"localEpochs":1000,')
+        result = await trainer.train(order(tmp_path, weights, settings=long), Killer(1))
+        with pytest.raises(ModelError) as failed:
+            await trainer.train(order(tmp_path, weights, settings=long), Killer(2))
+        await trainer.close()
+        return result, failed.value
+
+    result, error = asyncio.run(scenario())
+    assert result.unique_examples == 125
+    assert error.code == "crash"
+    assert "SIGKILL" in error.message
+
+
 def test_what_is_no_module_cannot_be_loaded(trainer, tmp_path):
     (tmp_path / "module").write_bytes(b"\0asm, not really")
     with pytest.raises(ModelError) as refused:
