@@ -7,9 +7,14 @@ const lastText = new Map();
 /** @type {Map<string, boolean>} */
 const openDetails = new Map();
 const MARKER = /data-marker="(\d+)"/;
+/** Differs in every answer and says nothing. */
+const NOISE = /data-marker="\d+"|name="csrfmiddlewaretoken" value="[^"]*"/g;
 
 /** @param {string} text */
 const markerOf = (text) => Number(MARKER.exec(text)?.[1] ?? NaN);
+
+/** The lasting part of a fragment. @param {string} text */
+export const lasting = (text) => text.replace(NOISE, "");
 
 /** Decides what becomes of an answer to a panel.
  * @param {{marker: number, text: string | undefined}} current what is shown
@@ -19,7 +24,7 @@ export function judge(current, incoming) {
   const marker = markerOf(incoming);
   if (Number.isNaN(marker)) return "foreign";
   if (marker < current.marker) return "old";
-  return incoming.replace(MARKER, "") === current.text ? "same" : "swap";
+  return lasting(incoming) === current.text ? "same" : "swap";
 }
 
 /** @param {Element} panel */
@@ -44,7 +49,7 @@ function beforeSwap(event) {
     event.detail.shouldSwap = false;
     return;
   }
-  lastText.set(target.id, xhr.responseText.replace(MARKER, ""));
+  lastText.set(target.id, lasting(xhr.responseText));
   for (const details of target.querySelectorAll("details[id]")) {
     openDetails.set(details.id, /** @type {HTMLDetailsElement} */ (details).open);
   }

@@ -11,7 +11,7 @@ from tests.pages import factories
 
 HTMX = {"HTTP_HX_REQUEST": "true"}
 # name → (method, extra arguments of the address, does it belong to one job)
-PAGES = {
+PAGES: dict[str, tuple[str, dict[str, object], bool]] = {
     "job-list": ("get", {}, False),
     "job-new": ("get", {}, False),
     "job-new-settings": ("post", {}, False),
