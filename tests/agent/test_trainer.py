@@ -194,3 +194,30 @@ def test_an_interruption_ends_the_child_and_frees_the_work(tmp_path, weights, se
     last = json.loads(out.splitlines()[-1])
     assert (last["event"], last["code"], last["message"]) == ("error", 130, "Interrupted. Updates delivered: 0.")
     assert server.paused
+
+
+def test_a_split_assignment_is_played_by_several_children_and_merged(tmp_path):
+    module = Path(__file__).parents[1] / "hosts" / "modules" / "binaries" / "plus_one.wasm"
+    trainer = JailTrainer(tmp_path, tmp_path / "compiled", memory_bytes=64 * 2**20, workers=2)
+    start = np.array([1, -2, 0.5, 0], "<f4")
+    (tmp_path / "start").write_bytes(start.tobytes())
+    work = assignment(
+        weights={"sha256": "0" * 64, "bytes": 16},
+        data=None,
+        experience={"seed": "7", "unitStart": 100, "unitCount": 8},
+        exampleCount=8,
+        split=3,
+    )
+
+    async def scenario():
+        listener = Listener()
+        await trainer.load(module)
+        result = await trainer.train(Order(work, module, tmp_path / "start", (), None, tmp_path / "out"), listener)
+        await trainer.close()
+        return result, listener
+
+    result, listener = asyncio.run(scenario())
+    assert (tmp_path / "out").read_bytes() == (start + 1).tobytes()
+    assert (result.unique_examples, result.examples_processed, result.metrics) == (8, 8, {"loss": 0.5})
+    assert listener.operations.count("train") == 3
+    assert not list(tmp_path.glob("out.*"))
