@@ -1,0 +1,319 @@
+"""The simulated server's part in rounds: dealing, settling, attempts and uploads.
+
+The order of statements and the borders of transactions are those of the real services; every decision that is a rule is
+made by `jobs.domain`. Nothing here knows of faults.
+"""
+
+from __future__ import annotations
+
+from jobs.domain.queue import Item, PassQueue, deal
+from jobs.domain.rounds import (
+    After,
+    Outcome,
+    Position,
+    Verdict,
+    after_checkpoint,
+    failed_deals_after,
+    verdict,
+)
+from jobs.domain.states import COMPLETED, PAUSED, RUNNING, check_transition
+from tests.simulation import toy
+from tests.simulation.store import Attempt, Member, Requeued, Round, Slot, Store
+from weei_core import seeds
+from weei_core.weights import first_non_finite
+
+LEASE = 30.0
+TIMEOUT = 30 * 60.0
+MAX_PARTS = 256
+ITEM_ERRORS = 3
+DEAL_ERRORS = 3
+OUTCOMES = {
+    "received": Outcome.EMPTY,
+    "failed": Outcome.ERROR,
+    "expired": Outcome.LOSS,
+    "left": Outcome.LOSS,
+}
+
+
+class Refused(Exception):
+    """An answer with an error code; what was done before it stays done."""
+
+
+class Server:
+    """`world` gives the time and takes hints, queued tasks and log lines."""
+
+    def __init__(self, world, store: Store, records: list[int], *, cuts: bool, job_seed: int) -> None:
+        self.world = world
+        self.store = store
+        self.records = records
+        self.cuts = cuts
+        self.job_seed = job_seed
+
+    @property
+    def now(self) -> float:
+        return self.world.now
+
+    # ------------------------------------------------------------- dealing
+
+    def active(self) -> list[Member]:
+        ready = [
+            m
+            for m in self.store.members.values()
+            if m.current and m.loaded and not m.paused and m.lease_until >= self.now
+        ]
+        return sorted(ready, key=lambda m: (m.accepted_at, m.id))
+
+    def round_open(self, number: int) -> None:
+        store, job = self.store, self.store.job
+        if job.round_no != number - 1 or job.status != RUNNING or job.finishing:
+            return
+        store.set(job, round_no=number)
+        start = store.checkpoints[number - 1].weights
+        store.put(store.rounds, number, Round(number, job.pass_no, job.settings, start))
+        self.deal_round(store.rounds[number])
+
+    def deal_round(self, at: Round) -> None:
+        store, job = self.store, self.store.job
+        if at.state != "open" or job.status != RUNNING or job.finishing:
+            return
+        in_deal = [slot.peer for slot in at.slots if slot.deal == at.deal]
+        busy = [attempt.peer for attempt in self.live_attempts()]
+        members = [m for m in self.active() if m.id not in in_deal and m.id not in busy]
+        if not members:
+            return
+        self._leave_empty_pass(at)
+        if job.status != RUNNING:
+            return
+        waiting = [row for row in store.requeued if not row.held]
+        queue = PassQueue(job.order, job.cursor, tuple(row.item for row in waiting), self.records.__getitem__)
+        dealt = deal(queue, len(members), cut=self.cuts and not in_deal, max_parts=MAX_PARTS)
+        if not dealt.items:
+            return
+        self._queue_store(waiting, dealt.rest)
+        self.world.checks.deal(members, dealt.items, cut=self.cuts and not in_deal)
+        self._slots_create(at, members, dealt.items)
+        store.append(at.members_at_deals, (at.deal, len(members)))
+
+    def _leave_empty_pass(self, at: Round) -> None:
+        """The last item of a pass was skipped: nothing can be merged, so the same round number serves the next pass."""
+        job = self.store.job
+        if at.live or at.received or self.store.requeued or job.cursor < len(job.order):
+            return
+        what = after_checkpoint(Position(job.pass_no, 0, job.settings.epochs), finishing=False)
+        if what == After.COMPLETED:
+            self.complete(incomplete=job.incomplete)
+        else:
+            self.pass_next()
+            self.store.set(at, pass_no=job.pass_no)
+
+    def _queue_store(self, waiting: list[Requeued], rest: PassQueue) -> None:
+        kept = list(rest.requeued)
+        for row in waiting:
+            if row.item in kept:
+                kept.remove(row.item)
+            else:
+                self.store.remove(self.store.requeued, row)
+        self.store.set(self.store.job, cursor=rest.cursor)
+        for item in kept:
+            self.store.append(self.store.requeued, Requeued(item))
+
+    def _slots_create(self, at: Round, members: list[Member], items: tuple[Item, ...]) -> None:
+        for member, item in zip(members, items, strict=False):
+            seed = seeds.dataset_seed(self.job_seed, at.number, item.chunk_index, item.record_start)
+            slot = Slot(at, at.deal, item, member.id, seed, self.now)
+            self.store.append(at.slots, slot)
+            self._attempt_create(slot)
+            self.world.hint(member.id)
+        self.store.set(at, live=at.live + min(len(members), len(items)))
+        given = [f"{m.id}:{i.place}+{i.record_count}" for m, i in zip(members, items, strict=False)]
+        self.world.log("deal", at.number, at.deal, *given)
+
+    def _attempt_create(self, slot: Slot) -> None:
+        attempt = Attempt(self.world.next_id(), slot, slot.peer, slot.started_at + TIMEOUT)
+        self.store.put(self.store.attempts, attempt.id, attempt)
+        self.store.append(slot.attempts, attempt)
+
+    def pass_next(self) -> None:
+        job = self.store.job
+        self.store.set(job, pass_no=job.pass_no + 1, cursor=0, order=job.next_order or job.order, next_order=None)
+
+    def complete(self, *, incomplete: bool) -> None:
+        job = self.store.job
+        if job.status == COMPLETED:
+            return
+        check_transition(job.status, COMPLETED)
+        self.store.set(job, status=COMPLETED, incomplete=incomplete)
+        self.world.log("completed", incomplete)
+
+    def pause_with_error(self, error: str) -> None:
+        job = self.store.job
+        if job.status == RUNNING:
+            self.store.set(job, status=PAUSED, error=error, failed_deals=0)
+            self.world.log("paused", error)
+
+    # ------------------------------------------------------------- settling
+
+    def live_attempts(self) -> list[Attempt]:
+        at = self.store.rounds.get(self.store.job.round_no)
+        slots = at.slots if at else []
+        return [slot.attempts[-1] for slot in slots if slot.attempts[-1].state == "live"]
+
+    def attempt_end(self, attempt: Attempt, state: str, reason: str) -> bool:
+        store = self.store
+        with store.transaction():
+            if attempt.state != "live":
+                return False
+            store.set(attempt, state=state, reason=reason)
+            at = attempt.slot.round
+            store.set(at, live=at.live - 1)
+            self.slot_stop(attempt.slot, reason, is_error=state == "failed")
+            self.settle(at)
+            self.world.hint(attempt.peer)
+            self.world.log("ended", attempt.id, state, reason)
+        return True
+
+    def slot_stop(self, slot: Slot, reason: str, *, is_error: bool) -> None:
+        store, old = self.store, slot.item
+        errors = old.errors + is_error
+        item = Item(old.position, old.chunk_index, old.record_start, old.record_count, old.whole, errors)
+        store.set(slot, status="stopped", finished_at=self.now)
+        store.append(store.requeued, Requeued(item, held=errors >= ITEM_ERRORS))
+        if errors >= ITEM_ERRORS:
+            self.pause_with_error(f"item {item.place} failed {errors} times: {reason}")
+
+    def settle(self, at: Round) -> None:
+        store, job = self.store, self.store.job
+        if at.state != "open":
+            return
+        what = verdict(live=at.live, received=at.received)
+        if what == Verdict.CLOSE:
+            store.set(at, state="closing", merging_at=self.now)
+            store.set(job, failed_deals=0)
+            store.on_commit(lambda: self.world.enqueue_merge(at.number))
+        elif what == Verdict.DEAL_AGAIN:
+            ended = at.deal
+            store.set(at, deal=ended + 1)
+            if job.finishing:
+                return
+            if self._deals_may_go_on(at, ended):
+                self.deal_round(at)
+
+    def _deals_may_go_on(self, at: Round, ended: int) -> bool:
+        job = self.store.job
+        states = [a.state for s in at.slots if s.deal == ended for a in s.attempts if a.state != "replaced"]
+        failed = failed_deals_after(job.failed_deals, [OUTCOMES[state] for state in states])
+        self.store.set(job, failed_deals=failed)
+        if failed < DEAL_ERRORS:
+            return True
+        self.pause_with_error(f"round {at.number}: {failed} deals in a row ended only in errors")
+        return False
+
+    # ------------------------------------------------------------- peers
+
+    def seen(self, member: Member) -> bool:
+        """True when its lease had ended."""
+        away = member.lease_until < self.now
+        self.store.set(member, lease_until=self.now + LEASE, seen=True)
+        return away
+
+    def returned(self, member: Member) -> None:
+        with self.store.transaction():
+            at = self.store.rounds.get(self.store.job.round_no)
+            if member.current and at is not None and at.state == "open":
+                self.deal_round(at)
+
+    def ready(self, member: Member) -> None:
+        self.seen(member)
+        with self.store.transaction():
+            self.store.set(member, loaded=True)
+            self.returned(member)
+
+    def hello(self, member: Member, session: int | None, attempt_id: int | None) -> int | None:
+        """The session that trains now, or None: another tab took over, this one only watches."""
+        away = self.seen(member)
+        if session is None:
+            self.store.set(member, session=member.session + 1)
+        elif session != member.session:
+            return None
+        for live in self.live_attempts():
+            if live.peer == member.id and live.id != attempt_id:
+                self._replace(live)
+        if away:
+            self.returned(member)
+        return member.session
+
+    def _replace(self, live: Attempt) -> None:
+        with self.store.transaction():
+            if live.state == "live":
+                self.store.set(live, state="replaced", reason="started again")
+                self.store.set(live.slot, status="loading")
+                self._attempt_create(live.slot)
+                self.world.log("replaced", live.id, live.slot.attempts[-1].id)
+
+    def leave(self, member: Member) -> None:
+        with self.store.transaction():
+            self.store.set(member, current=False, loaded=False, paused=False)
+            self._end_attempts(member, "left the job")
+
+    def pause_member(self, member: Member, paused: bool) -> None:
+        with self.store.transaction():
+            self.store.set(member, paused=paused)
+            if paused:
+                self._end_attempts(member, "contribution paused")
+            else:
+                self.returned(member)
+
+    def _end_attempts(self, member: Member, reason: str) -> None:
+        for live in self.live_attempts():
+            if live.peer == member.id:
+                self.attempt_end(live, "left", reason)
+
+    def assignment(self, member: Member) -> Attempt | None:
+        return next((live for live in self.live_attempts() if live.peer == member.id), None)
+
+    def training(self, attempt: Attempt) -> None:
+        if attempt.state == "live":
+            self.store.set(attempt.slot, status="training")
+
+    # ------------------------------------------------------------- uploads
+
+    def upload(self, attempt_id: int, body: bytes, declared: str, report: dict) -> str:
+        """ "received" or "duplicate"; raises `Refused` with the code of any other answer."""
+        attempt = self.store.attempts[attempt_id]
+        if attempt.state == "live":
+            self._check_body(attempt, body, declared)
+        return self._accept(attempt, body, declared, report)
+
+    def _check_body(self, attempt: Attempt, body: bytes, declared: str) -> None:
+        if len(body) != toy.WEIGHT_BYTES:
+            self._refuse(attempt, "wrong_size")
+        if toy.sha(body) != declared:
+            raise Refused("wrong_hash")
+        if first_non_finite(body) is not None:
+            self._refuse(attempt, "non_finite")
+
+    def _refuse(self, attempt: Attempt, code: str) -> None:
+        self.attempt_end(attempt, "failed", code)
+        raise Refused(code)
+
+    def _accept(self, attempt: Attempt, body: bytes, declared: str, report: dict) -> str:
+        store, slot = self.store, attempt.slot
+        weight = report["uniqueExamples"]
+        right = report["round"] == slot.round.number and 1 <= weight <= slot.item.record_count
+        if attempt.state == "live" and not right:
+            self._refuse(attempt, "invalid_report")
+        with store.transaction():
+            if attempt.state == "received":
+                if attempt.sha != declared:
+                    raise Refused("already_received")
+                return "duplicate"
+            if attempt.state != "live" or slot.round.state != "open":
+                raise Refused("stale_attempt")
+            store.set(attempt, state="received", sha=declared, weight=weight, metrics=report["metrics"])
+            store.set(slot.round, live=slot.round.live - 1, received=slot.round.received + (weight > 0))
+            store.set(slot, status="received", finished_at=self.now)
+            store.files[declared] = body
+            self.settle(slot.round)
+            self.world.hint(attempt.peer)
+            self.world.log("received", attempt.id, declared[:12])
+        return "received"

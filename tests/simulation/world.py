@@ -1,0 +1,283 @@
+"""The simulated world: one clock, one source of chance, a queue of events, and processes that die."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import random
+from collections.abc import Mapping, Sequence
+
+from jobs.domain.queue import Item
+from tests.simulation import control, merging, toy
+from tests.simulation.checks import Checks, Pieces
+from tests.simulation.client import LOST, Client
+from tests.simulation.faults import HARMLESS, Nemesis, Profile, settings_of
+from tests.simulation.server import Refused, Server
+from tests.simulation.store import Checkpoint, Job, Killed, Requeued, Store
+from weei_core.errors import Conflict as WrongStatus
+
+SWEEP = 5.0
+STEPS = 60_000
+PROGRESS_SECONDS = 90.0
+DRAIN_SECONDS = 40.0
+CHANCES = {"lost": 0.12, "kill_web": 0.02, "kill_worker": 0.15, "doubled_task": 0.3, "slow_merge": 0.3}
+
+
+class World:
+    """`job` and `first` are those of a resumed job; None makes a new one."""
+
+    def __init__(
+        self,
+        seed: int,
+        profile: Profile,
+        *,
+        job: Job | None = None,
+        first: Checkpoint | None = None,
+        requeued: Sequence[Item] = (),
+        files: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self.rng = random.Random(seed)
+        self.profile = profile
+        self.now = 0.0
+        self.events: list = []
+        self.digest = hashlib.sha256()
+        self.lines: list[str] = []
+        self._count = 0
+        self._ids = 0
+        self.web_down_until = self.redis_down_until = self.worker_down_until = 0.0
+        self.worker = 0
+        count = len(profile.records)
+        self.store = Store(job or Job(profile.settings, list(range(count))))
+        self.store.requeued += [Requeued(item) for item in requeued]
+        self.store.files.update(files or {})
+        self.server = Server(self, self.store, list(profile.records), cuts=profile.cuts, job_seed=7)
+        self.sweeper = control.Sweeper(self.server)
+        self._first_checkpoint(first)
+        self.checks = Checks(self, self._trained_before())
+        self.clients = [Client(self, number) for number in range(profile.peers)]
+        self.completed_at: float | None = None
+
+    def _first_checkpoint(self, first: Checkpoint | None) -> None:
+        job = self.store.job
+        name = toy.sha(toy.START)
+        self.store.files[name] = toy.START
+        progress = merging.progress_of(self.server).to_text()
+        made = first or Checkpoint(
+            0, name, None, "", 0, progress, job.order, None, job.settings, [], {}, 0, 0, len(job.order), 0, 0
+        )
+        self.store.checkpoints[made.round] = made
+
+    def _trained_before(self) -> Pieces:
+        """Of a resumed pass: everything before the cursor but the parts that wait."""
+        job, found = self.store.job, {}
+        for position in range(job.cursor):
+            waiting = sorted(
+                (row.item.record_start, row.item.record_count)
+                for row in self.store.requeued
+                if row.item.position == position
+            )
+            at, pieces = 0, []
+            for start, count in [*waiting, (self.profile.records[job.order[position]], 0)]:
+                if start > at:
+                    pieces.append((at, start - at))
+                at = start + count
+            found[position] = pieces
+        return found
+
+    # ------------------------------------------------------------- time and chance
+
+    def at(self, time: float, act, *args, **named) -> None:
+        self._count += 1
+        heapq.heappush(self.events, (time, self._count, act, args, named))
+
+    def after(self, seconds: float, act, *args, **named) -> None:
+        self.at(self.now + seconds, act, *args, **named)
+
+    @property
+    def chaos(self) -> bool:
+        return self.now < self.profile.chaos_seconds
+
+    def chance(self, kind: str, share: float) -> bool:
+        return kind in self.profile.faults and self.chaos and self.rng.random() < share
+
+    def next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def log(self, *parts: object) -> None:
+        line = f"{self.now:.3f} " + " ".join(map(str, parts))
+        self.lines.append(line)
+        self.digest.update(line.encode() + b"\n")
+
+    # ------------------------------------------------------------- processes and messages
+
+    def request(self, act, *args):
+        """A request to the web process: refused, or lost on the way there, inside, or on the way back."""
+        if self.chance("lost", CHANCES["lost"]):
+            return LOST
+        answer = self._as_web(act, *args)
+        return LOST if self.chance("lost", CHANCES["lost"]) else answer
+
+    def _as_web(self, act, *args):
+        if self.now < self.web_down_until:
+            return LOST
+        if self.chance("kill_web", CHANCES["kill_web"]):
+            self.store.kill_in = self.rng.randrange(14)
+        try:
+            return act(*args)
+        except Killed:
+            self.kill_web()
+            return LOST
+        except Refused as refused:
+            return refused
+        finally:
+            self.store.kill_in = None
+
+    def command(self, act, *args) -> None:
+        """The coordinator presses a button, which may be the wrong one at this moment."""
+
+        def press():
+            try:
+                act(self.server, *args)
+            except WrongStatus as error:
+                raise Refused(error.code) from error
+
+        self.request(press)
+
+    def kill_web(self, seconds: float | None = None) -> None:
+        self.log("web killed")
+        down = self.rng.uniform(0.5, 6) if seconds is None else seconds
+        self.web_down_until = max(self.web_down_until, self.now + down)
+        self.sweeper = control.Sweeper(self.server)
+
+    def kill_worker(self, seconds: float | None = None) -> None:
+        self.log("worker killed")
+        self.worker += 1
+        down = self.rng.uniform(0.5, 6) if seconds is None else seconds
+        self.worker_down_until = max(self.worker_down_until, self.now + down)
+
+    def heartbeat(self, peer: int) -> None:
+        if (
+            self.now >= self.web_down_until
+            and not self.chance("lost", CHANCES["lost"])
+            and peer not in self.sweeper.heard
+        ):
+            self.sweeper.heard.append(peer)
+
+    def hint(self, peer: int) -> None:
+        if self.now >= self.redis_down_until and not self.chance("lost", CHANCES["lost"]):
+            self.after(self.rng.uniform(0.01, 0.1), self.clients[peer].poll)
+
+    def arriving(self, attempt: int) -> bool:
+        """Bytes of its update came lately."""
+        return any(c.work and c.work.attempt == attempt and self.now <= c.uploading_until for c in self.clients)
+
+    def first_timer(self, peer: int) -> bool:
+        slots = [s for at in self.store.rounds.values() for s in at.slots]
+        return not any(s.peer == peer and s.status == "received" for s in slots)
+
+    # ------------------------------------------------------------- tasks
+
+    def enqueue_merge(self, number: int) -> None:
+        if self.now < self.redis_down_until or self.chance("lost", CHANCES["lost"]):
+            return
+        for _ in range(2 if self.chance("doubled_task", CHANCES["doubled_task"]) else 1):
+            self.at(
+                max(self.now, self.worker_down_until) + self.rng.uniform(0.01, 0.2), self._merge, number, self.worker
+            )
+
+    def _merge(self, number: int, worker: int) -> None:
+        if worker != self.worker:
+            return
+        run = self._as_worker(merging.begin, self.server, number)
+        if run is None:
+            return
+        took = self.rng.uniform(0.02, 0.3) if not self.chance("slow_merge", CHANCES["slow_merge"]) else 18.0
+        for tick in range(1, int(took // 5) + 1):
+            self.after(5.0 * tick, self._still_merging, run, worker)
+        self.after(took, self._merge_ends, run, worker)
+
+    def _still_merging(self, run: merging.Running, worker: int) -> None:
+        if worker == self.worker:
+            self.store.set(run.round, merging_at=self.now)
+
+    def _merge_ends(self, run: merging.Running, worker: int) -> None:
+        if worker == self.worker:
+            self._as_worker(merging.finish, self.server, run)
+
+    def _as_worker(self, act, *args):
+        if self.chance("kill_worker", CHANCES["kill_worker"]):
+            self.store.kill_in = self.rng.randrange(16)
+        try:
+            return act(*args)
+        except Killed:
+            self.kill_worker()
+            return None
+        finally:
+            self.store.kill_in = None
+
+    def _sweep(self) -> None:
+        self.after(SWEEP, self._sweep)
+        if self._as_web(self.sweeper.sweep, self.now) is True:
+            self.checks.swept()
+
+    # ------------------------------------------------------------- people
+
+    def _coordinate(self) -> None:
+        """Starts the job; later, and when the chaos is over always, resumes what is paused."""
+        self.after(4.0, self._coordinate)
+        job = self.store.job
+        if job.status == "ready":
+            if self.profile.shuffled and not job.shuffles and not job.first_round:
+                control.shuffle(self.server)
+            everybody = all(c.member is not None and c.member.loaded for c in self.clients)
+            if everybody or self.now > 12 and not self.profile.faults <= HARMLESS:
+                self.command(control.start)
+        elif job.status == "paused" and (not self.chaos or self.rng.random() < 0.2):
+            at = self.store.rounds.get(job.round_no)
+            if at is not None and at.state == "failed":
+                self.command(control.change_settings, self._without_momentum())
+            self.command(control.resume)
+
+    def _without_momentum(self):
+        old = self.store.job.settings
+        return settings_of(old.epochs, {"method": "fedavg"}, factor=old.straggler_factor, every=0)
+
+    def _calm(self) -> None:
+        """The faults end: everybody is back, nobody is slow, nothing is lost any more."""
+        self.log("calm")
+        self.web_down_until = self.worker_down_until = self.redis_down_until = self.now
+        for client in self.clients:
+            if client.gone or client.member is None or not client.member.current:
+                client.join()
+            if client.member.paused:
+                self.server.pause_member(client.member, False)
+            client.wake()
+        self.checks.progressed_at = self.now
+
+    # ------------------------------------------------------------- running
+
+    def run(self) -> World:
+        for client in self.clients:
+            self.after(self.rng.uniform(0, 6 if client.id else 1), client.join)
+        self.after(1.0, self._sweep)
+        self.after(8.0, self._coordinate)
+        if self.profile.faults:
+            self.at(self.profile.chaos_seconds, self._calm)
+        Nemesis(self)
+        for _ in range(STEPS):
+            self.now, _, act, args, named = heapq.heappop(self.events)
+            act(*args, **named)
+            self.checks.step()
+            if self._over():
+                self.checks.end()
+                return self
+        raise AssertionError(f"no end after {STEPS} steps")
+
+    def _over(self) -> bool:
+        if self.store.job.status == "completed":
+            self.completed_at = self.now if self.completed_at is None else self.completed_at
+            return self.now > self.completed_at + (DRAIN_SECONDS if self.profile.faults else 0)
+        waited = self.now - max(self.checks.progressed_at, self.profile.chaos_seconds)
+        assert waited <= PROGRESS_SECONDS, f"no progress for {waited:.0f} s: {self.store.job}"
+        return False
