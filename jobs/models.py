@@ -149,6 +149,7 @@ class Requeued(models.Model):
     whole = models.BooleanField(default=True)
     errors = models.IntegerField(default=0)
     held = models.BooleanField(default=False, help_text="Failed too often: waits for retry or skip")
+    skipped = models.BooleanField(default=False, help_text="Left out of this pass; checkpoints still say it remains")
     last_error = models.TextField(blank=True)
 
     class Meta:

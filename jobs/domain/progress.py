@@ -35,6 +35,11 @@ def progress_from(text: str) -> Progress:
     return Progress(_count(value["pass"]), _count(value["cursor"]), requeued)
 
 
+def trained_share(progress: Progress, count: int) -> float:
+    """The share of a pass's `count` chunks that is trained: a cut chunk counts with its last part."""
+    return (progress.cursor - len({item.position for item in progress.requeued})) / count
+
+
 @dataclass(frozen=True)
 class ChunkLists:
     trained: list[str]

@@ -3,7 +3,7 @@ one of them wins the compare-and-swap of the round, inserts the checkpoint and d
 
 from __future__ import annotations
 
-import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,27 +11,29 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import artifact_new_file, artifact_source, job_artifact_add
-from jobs.domain.rounds import After, Position, after_checkpoint, validation_due
-from jobs.models import Attempt, Job, Requeued, Round, Slot
-from jobs.services.dealing import pass_next, progress_of, round_open
-from jobs.services.events import enqueue, job_event
+from jobs.domain.progress import trained_share
+from jobs.domain.rounds import After, Position, after_checkpoint
+from jobs.models import Attempt, Job, Round, Slot
+from jobs.services.dealing import job_left, job_locked, pass_next, progress_of, round_open
+from jobs.services.events import job_event
 from jobs.services.lease import kept_alive
 from jobs.services.ledger import ledger_text
-from jobs.services.lifecycle import parse_settings_text
 from jobs.services.settling import round_settle, slot_stop
-from jobs.services.status import job_complete, job_pause_with_error, tell_members
+from jobs.services.status import job_complete, job_pause_with_error, tell_members, validation_schedule
+from jobs.services.texts import info_of, parse_settings_text, settings_of
 from peers.outbox import hint_job
 from weei_core import js_json, strict_json
 from weei_core.aggregation import MergeResult, NonFiniteStep, WeightedSource, average_metrics, merge, method_named
 from weei_core.errors import WeeiError
-from weei_core.model_info import ModelInfo, parse_model_info
-from weei_core.training_settings import TrainingSettings
+from weei_core.model_info import ModelInfo
 from weei_core.weights import Source
+
+logger = logging.getLogger(__name__)
 
 
 class LostUpdate(Exception):
@@ -47,25 +49,6 @@ class Merged:
     result: MergeResult
     weights: Artifact
     state: Artifact | None
-
-
-class HashingSource:
-    """Reads like its source, front to back, and knows the SHA-256 of what it read."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._hash = hashlib.sha256()
-
-    @property
-    def size(self) -> int:
-        return self._source.size
-
-    def readinto(self, offset: int, buffer: memoryview) -> None:
-        self._source.readinto(offset, buffer)
-        self._hash.update(buffer)
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
 
 
 def round_merge(round_id: int) -> None:
@@ -86,16 +69,32 @@ def round_merge(round_id: int) -> None:
         _return_to_open(at, lost.slot)
     except NonFiniteStep as error:
         _fail(at, error)
+    except (WeeiError, OSError) as error:
+        _tried(at, error)
     else:
         _commit(at, slots, merged)
 
 
-def _give_up(round_id: int) -> None:
+def _tried(at: Round, error: Exception) -> None:
+    """Something else is in the way (the start is damaged, the disk is full): the sweeper tries again, a few times."""
+    logger.warning("round %s of job %s was not merged: %s", at.number, at.job_id, error)
+    job_event(at.job_id, "aggregation.failed", round=at.number, tries=at.tries, reason=str(error)[:500])
+    if at.tries >= settings.MERGE_TRIES:
+        _give_up(at.pk, f" The last reason was: {error}")
+
+
+def _give_up(round_id: int, why: str = "") -> None:
+    """All tries are used up. Nothing to do if another process has merged the round meanwhile."""
     stuck = Round.objects.filter(pk=round_id, state=Round.State.CLOSING).first()
     if stuck is not None:
         job_pause_with_error(
-            stuck.job_id, f"Round {stuck.number} could not be merged in {stuck.tries} tries. Resume to try again."
+            stuck.job_id, f"Round {stuck.number} could not be merged in {stuck.tries} tries. Resume to try again.{why}"
         )
+
+
+def _closing(at: Round) -> QuerySet[Round]:
+    """The round, if it is still closing over the updates that this merge has read."""
+    return Round.objects.filter(pk=at.pk, state=Round.State.CLOSING, closing_at=at.closing_at)
 
 
 def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:
@@ -111,7 +110,7 @@ def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:
 def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
     """Files in, one or two content-addressed files out."""
     chosen = parse_settings_text(at.settings_text).aggregation
-    info = parse_model_info(at.job.model_info_text.encode())
+    info = info_of(at.job)
     before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
     keeps = before.state if before.aggregation_method == chosen.method else None
     counted = [(slot, attempt) for slot, attempt in slots if attempt.unique_examples > 0]
@@ -130,9 +129,6 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
             weights_out=weights_out.file,
             state_out=state_out.file if method_named(chosen.method).state_vectors else None,
         )
-        for slot, attempt, source in sources:
-            if source.hexdigest() != attempt.sha256:
-                raise LostUpdate(slot)
         now = timezone.now()
         return Merged(
             result,
@@ -146,9 +142,10 @@ def average_only_ranges(info: ModelInfo) -> list[tuple[int, int]]:
     return [(r.offset, r.bytes) for r in ranges]
 
 
-def _update_source(slot: Slot, attempt: Attempt) -> HashingSource:
+def _update_source(slot: Slot, attempt: Attempt) -> Source:
+    """The update's bytes, verified: updates are not synced to the disk when they come."""
     try:
-        return HashingSource(artifact_source(attempt.sha256))
+        return artifact_source(attempt.sha256)
     except (WeeiError, OSError) as error:
         raise LostUpdate(slot) from error
 
@@ -156,41 +153,45 @@ def _update_source(slot: Slot, attempt: Attempt) -> HashingSource:
 def _return_to_open(at: Round, slot: Slot) -> None:
     """One stored update cannot be used: the round opens again without it, and its item goes back."""
     now = timezone.now()
+    reason = "The stored update is missing or damaged."
     with transaction.atomic():
-        moved = Round.objects.filter(pk=at.pk, state=Round.State.CLOSING).update(
-            state=Round.State.OPEN, received=F("received") - 1
-        )
-        if moved != 1:
+        lost = Attempt.objects.filter(slot=slot, state=Attempt.State.RECEIVED)
+        if lost.update(state=Attempt.State.EXPIRED, reason=reason) != 1:
             return
-        reason = "The stored update is missing or damaged."
-        Attempt.objects.filter(slot=slot, state=Attempt.State.RECEIVED).update(
-            state=Attempt.State.EXPIRED, reason=reason
-        )
+        if _closing(at).update(state=Round.State.OPEN, received=F("received") - 1, tries=0) != 1:
+            transaction.set_rollback(True)
+            return
         slot_stop(slot, reason=reason, is_error=False, now=now)
         round_settle(at.pk, now)
 
 
 def _fail(at: Round, error: NonFiniteStep) -> None:
-    """The step is not finite: nothing changes, the job pauses, and resume merges the same updates again."""
+    """The step is not finite: nothing changes, the job pauses, and resume merges the same updates again.
+
+    A job that is finishing ends instead: it has tried with the settings that it has now.
+    """
     with transaction.atomic():
-        if Round.objects.filter(pk=at.pk, state=Round.State.CLOSING).update(state=Round.State.FAILED) == 1:
-            job_event(at.job_id, "aggregation.failed", round=at.number, reason=error.message)
+        if _closing(at).update(state=Round.State.FAILED) != 1:
+            return
+        job_event(at.job_id, "aggregation.failed", round=at.number, reason=error.message)
+        job = job_locked(at.job_id)
+        if job.finishing:
+            job_complete(job, timezone.now(), incomplete=True)
+        else:
             job_pause_with_error(at.job_id, f"Round {at.number} was not merged: {error.message}")
 
 
 def _commit(at: Round, slots: Sequence[tuple[Slot, Attempt]], merged: Merged) -> None:
     now = timezone.now()
     with transaction.atomic():
-        done = Round.objects.filter(pk=at.pk, state=Round.State.CLOSING).update(state=Round.State.DONE, done_at=now)
-        if done != 1:
+        if _closing(at).update(state=Round.State.DONE, done_at=now) != 1:
             return
-        job = Job.objects.select_for_update().select_related("dataset", "pass_order", "next_order").get(pk=at.job_id)
-        info = parse_model_info(job.model_info_text.encode())
-        made = _checkpoint(at, job, info, slots, merged, now)
-        _advance(job, made, parse_settings_text(job.settings_text), now)
+        job = job_locked(at.job_id)
+        made = _checkpoint(at, job, info_of(job), slots, merged, now)
         if not settings.KEEP_UPDATES:
-            shas = [attempt.sha256 for _, attempt in slots]
-            JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.UPDATE, artifact__in=shas).delete()
+            # All of them, the discarded ones too: the next round's cannot have come before this commit deals it.
+            JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.UPDATE).delete()
+        _advance(job, made, now)
         hint_job(job.pk, "checkpoints", "status", "round")
 
 
@@ -201,7 +202,8 @@ def _checkpoint(
     metrics = average_metrics(sorted(info.metric_ids), [(n, report["metrics"]) for n, report in reports])
     progress = progress_of(job)
     left = job_left(job)
-    total = job.dataset.count if job.dataset else 0
+    assert job.dataset is not None
+    share = 1.0 if left == 0 else trained_share(progress, job.dataset.count)
     made = Checkpoint.objects.create(
         job=job,
         round=at.number,
@@ -217,7 +219,7 @@ def _checkpoint(
         settings_text=at.settings_text,
         ledger_text=ledger_text(at, job, slots, merged.result),
         dataset_epoch=job.pass_no + (left == 0),
-        dataset_progress=job.pass_no + (1 - left / total if total else 0),
+        dataset_progress=job.pass_no + share,
         remaining_items=left,
         created=now,
     )
@@ -232,32 +234,14 @@ def _report(attempt: Attempt) -> Any:
     return strict_json.loads(attempt.report_text)
 
 
-def job_left(job: Job) -> int:
-    """Items of this pass that no checkpoint counts yet (held ones too)."""
-    assert job.dataset is not None
-    return job.dataset.count - job.cursor + Requeued.objects.filter(job=job).count()
-
-
-def _advance(job: Job, made: Checkpoint, chosen: TrainingSettings, now: datetime) -> None:
+def _advance(job: Job, made: Checkpoint, now: datetime) -> None:
     """What comes after a checkpoint: the same pass, the next one, or the end."""
-    left = made.remaining_items
-    what = after_checkpoint(Position(job.pass_no, left, chosen.epochs), finishing=job.finishing)
-    schedule = chosen.validation_schedule
-    due = schedule is not None and validation_due(
-        enabled=schedule.enabled,
-        unit=schedule.unit,
-        every=schedule.every,
-        round_no=made.round,
-        first=made.round == job.first_round,
-        last=what == After.COMPLETED,
-        ends_pass=left == 0,
-        passes=job.pass_no + 1,
-    )
-    if due and job.validation_file_id:
-        Checkpoint.objects.filter(pk=made.pk).update(validation=Checkpoint.Validation.DUE)
-        enqueue("jobs.tasks.evaluate", made.pk)
+    left, epochs = made.remaining_items, settings_of(job).epochs
+    what = after_checkpoint(Position(job.pass_no, left, epochs), finishing=job.finishing)
+    validation_schedule(job, made, ends_pass=left == 0)
     if what == After.COMPLETED:
-        job_complete(job, now, incomplete=job.incomplete or left > 0)
+        passes_left = epochs - job.pass_no - 1
+        job_complete(job, now, incomplete=job.incomplete or left > 0 or passes_left > 0)
         return
     if what == After.NEXT_PASS:
         pass_next(job)

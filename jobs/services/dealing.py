@@ -1,29 +1,31 @@
 """Opening a round and handing out its items.
 
-Locks are taken in one order everywhere: attempt, round, slot and queue, job. The first statement on the round row
-holds it until the commit, so dealing, accepting and closing of one round come one after another.
+Locks are taken in one order everywhere: membership, attempt, round, slot, job, queue. The first statement on the round
+row holds it until the commit, so dealing, accepting and closing of one round come one after another; the job row is
+locked before its queue is read, so that pausing, shuffling and dealing do too.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import numpy as np
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from checkpoints.models import Checkpoint
 from jobs.domain.progress import Progress
 from jobs.domain.queue import Item, PassQueue, deal
+from jobs.domain.rounds import After, Position, after_checkpoint
 from jobs.models import Attempt, Chunk, Job, PassOrder, Requeued, Round, Slot
 from jobs.services.events import job_event
+from jobs.services.status import job_complete
+from jobs.services.texts import info_of, settings_of
 from peers.models import Membership
 from peers.outbox import hint_job, hint_peers
 from weei_core import seeds
-from weei_core.errors import Conflict
-from weei_core.model_info import parse_model_info
 
 
 def order_of(order: PassOrder | None, count: int) -> Sequence[int]:
@@ -53,25 +55,16 @@ def active_members(job: Job, now: datetime) -> QuerySet[Membership]:
     )
 
 
-def queue_of(job: Job) -> PassQueue:
-    """The queue of the pass at work. Counts of records are read for the positions that a caller asks for."""
-    assert job.dataset is not None
-    dataset_id = job.dataset.pk
-
-    def records_of(chunk_index: int) -> int:
-        return Chunk.objects.values_list("example_count", flat=True).get(dataset_id=dataset_id, index=chunk_index)
-
-    requeued = tuple(
-        Item(r.position, r.chunk_index, r.record_start, r.record_count, r.whole, r.errors)
-        for r in Requeued.objects.filter(job=job, held=False)
-    )
-    return PassQueue(order_of(job.pass_order, job.dataset.count), job.cursor, requeued, records_of)
+def job_locked(job_id: uuid.UUID) -> Job:
+    """The job as it is, held until the commit. Nothing that this transaction does later waits for a round's lock."""
+    jobs = Job.objects.select_for_update(no_key=True, of=("self",))
+    return jobs.select_related("dataset", "pass_order", "next_order").get(pk=job_id)
 
 
 def round_open(job: Job, number: int, now: datetime) -> Round | None:
     """Start round `number` on the checkpoint before it. None: the job does not run, or another process was first."""
     moved = Job.objects.filter(pk=job.pk, round_no=number - 1, status=Job.Status.RUNNING, finishing=False).update(
-        round_no=number
+        round_no=number, failed_deals=0
     )
     if moved != 1:
         return None
@@ -94,42 +87,73 @@ def deal_round(round_id: int, now: datetime) -> int:
     """Hand items to the active participants that have no slot in this deal. Call it inside a transaction."""
     if not Round.objects.filter(pk=round_id, state=Round.State.OPEN).update(state=Round.State.OPEN):
         return 0
-    at = Round.objects.select_related("job__dataset", "job__pass_order", "job__module").get(pk=round_id)
-    job = at.job
+    at = Round.objects.get(pk=round_id)
+    job = job_locked(at.job_id)
     if job.status != Job.Status.RUNNING or job.finishing:
+        return 0
+    if at.live == 0 and at.received == 0 and job_left(job) == 0 and not _pass_go_on(job, at, now):
         return 0
     in_deal = Slot.objects.filter(round=at, deal=at.deal)
     busy = Attempt.objects.filter(state=Attempt.State.LIVE)
-    members = list(
-        active_members(job, now).exclude(peer__in=in_deal.values("peer")).exclude(peer__in=busy.values("peer"))
-    )
+    waiting = active_members(job, now).exclude(peer__in=in_deal.values("peer")).exclude(peer__in=busy.values("peer"))
+    members = list(waiting)
     if not members:
         return 0
     # Items are cut only at the start of a deal; who comes later takes what is left as it is.
-    cut = parse_model_info(job.model_info_text.encode()).capabilities.record_ranges and not in_deal.exists()
-    queue = queue_of(job)
+    cut = info_of(job).capabilities.record_ranges and not in_deal.exists()
+    queue, chunks = queue_of(job, len(members))
     dealt = deal(queue, len(members), cut=cut, max_parts=settings.MAX_PARTS)
     if not dealt.items:
         return 0
     _queue_store(job, queue, dealt.rest)
-    _slots_create(at, members, dealt.items, now)
+    _slots_create(job, at, members, list(dealt.items), chunks, now)
     hint_peers([m.peer_id for m in members[: len(dealt.items)]])
     hint_job(job.pk, "round", "participants")
     return len(dealt.items)
 
 
+def queue_of(job: Job, wanted: int) -> tuple[PassQueue, Mapping[int, Chunk]]:
+    """The queue of the pass at work, and the chunks that a deal of `wanted` items can name."""
+    assert job.dataset is not None
+    order = order_of(job.pass_order, job.dataset.count)
+    requeued = tuple(item_of_row(row) for row in Requeued.objects.filter(job=job, held=False, skipped=False))
+    near = {*(item.chunk_index for item in requeued), *order[job.cursor : job.cursor + wanted]}
+    chunks = {chunk.index: chunk for chunk in Chunk.objects.filter(dataset_id=job.dataset.pk, index__in=near)}
+    return PassQueue(order, job.cursor, requeued, lambda index: chunks[index].example_count), chunks
+
+
+def item_of_row(row: Requeued) -> Item:
+    return Item(row.position, row.chunk_index, row.record_start, row.record_count, row.whole, row.errors)
+
+
+def job_left(job: Job) -> int:
+    """Items of this pass that no round has taken (held ones too, skipped ones not)."""
+    assert job.dataset is not None
+    return job.dataset.count - job.cursor + Requeued.objects.filter(job=job, skipped=False).count()
+
+
+def _pass_go_on(job: Job, at: Round, now: datetime) -> bool:
+    """What was left of the pass was skipped, so the round has nothing to deal: it takes the next pass, or the job ends.
+
+    Nothing of this round was received, so it mixes no passes. False: the job is completed.
+    """
+    position = Position(job.pass_no, 0, settings_of(job).epochs)
+    if after_checkpoint(position, finishing=False) == After.COMPLETED:
+        job_complete(job, now, incomplete=True)
+        return False
+    pass_next(job)
+    Round.objects.filter(pk=at.pk).update(pass_no=job.pass_no)
+    return True
+
+
 def _queue_store(job: Job, before: PassQueue, after: PassQueue) -> None:
-    """Write the queue that remains, by compare-and-swap on what it was read from."""
-    moved = Job.objects.filter(
-        pk=job.pk, cursor=before.cursor, pass_no=job.pass_no, shuffles=job.shuffles, status=Job.Status.RUNNING
-    ).update(cursor=after.cursor)
-    if moved != 1:
-        raise Conflict("The queue changed meanwhile.", code="try_again")
-    old, new = set(before.requeued), set(after.requeued)
-    rows = Requeued.objects.filter(job=job, held=False)
-    for item in old - new:
-        rows.filter(position=item.position, record_start=item.record_start).delete()
-    Requeued.objects.bulk_create([requeued_row(job, item) for item in sorted(new - old, key=lambda i: i.place)])
+    """Write the queue that remains. The job is locked."""
+    Job.objects.filter(pk=job.pk).update(cursor=after.cursor)
+    gone, new = set(before.requeued) - set(after.requeued), set(after.requeued) - set(before.requeued)
+    if gone:
+        rows = Requeued.objects.filter(job=job, held=False, skipped=False)
+        rows.filter(pk__in=[row.pk for row in rows if item_of_row(row) in gone]).delete()
+    Requeued.objects.bulk_create([requeued_row(job, item) for item in sorted(new, key=lambda item: item.place)])
 
 
 def requeued_row(job: Job, item: Item, *, held: bool = False, error: str = "") -> Requeued:
@@ -146,9 +170,14 @@ def requeued_row(job: Job, item: Item, *, held: bool = False, error: str = "") -
     )
 
 
-def _slots_create(at: Round, members: Sequence[Membership], items: Sequence[Item], now: datetime) -> None:
-    job = at.job
-    chunks = {c.index: c for c in Chunk.objects.filter(dataset=job.dataset, index__in=[i.chunk_index for i in items])}
+def _slots_create(
+    job: Job,
+    at: Round,
+    members: Sequence[Membership],
+    items: Sequence[Item],
+    chunks: Mapping[int, Chunk],
+    now: datetime,
+) -> None:
     job_seed = seeds.parse_seed(job.job_seed, "job_seed")
     slots = Slot.objects.bulk_create(
         [
@@ -169,7 +198,7 @@ def _slots_create(at: Round, members: Sequence[Membership], items: Sequence[Item
         ]
     )
     Attempt.objects.bulk_create([attempt_row(slot, now) for slot in slots])
-    Round.objects.filter(pk=at.pk).update(live=at.live + len(slots))
+    Round.objects.filter(pk=at.pk).update(live=F("live") + len(slots))
     job_event(job.pk, "round.dealt", round=at.number, deal=at.deal, items=len(slots))
 
 
@@ -180,19 +209,19 @@ def attempt_row(slot: Slot, now: datetime) -> Attempt:
 
 
 def progress_of(job: Job) -> Progress:
-    """Where the queue stands, held items included: what a checkpoint made now says is left."""
-    rows = Requeued.objects.filter(job=job)
-    items = tuple(Item(r.position, r.chunk_index, r.record_start, r.record_count, r.whole, r.errors) for r in rows)
-    return Progress(job.pass_no, job.cursor, items)
+    """Where the queue stands, held and skipped items included: what a checkpoint made now says is left."""
+    return Progress(job.pass_no, job.cursor, tuple(item_of_row(row) for row in Requeued.objects.filter(job=job)))
 
 
 def pass_next(job: Job) -> None:
     """Begin the next pass: all chunks again, in the order that the last shuffle gave to later passes."""
     order = job.next_order_id or job.pass_order_id
-    Job.objects.filter(pk=job.pk, pass_no=job.pass_no).update(
+    moved = Job.objects.filter(pk=job.pk, pass_no=job.pass_no).update(
         pass_no=job.pass_no + 1, cursor=0, pass_order_id=order, next_order_id=None
     )
-    job_event(job.pk, "pass.ended", passes=job.pass_no + 1)
+    if moved:
+        Requeued.objects.filter(job=job, skipped=True).delete()
+        job_event(job.pk, "pass.ended", passes=job.pass_no + 1)
     job.refresh_from_db()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from jobs.models import Attempt, Job, Slot
+from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import attempt_row, deal_open_round
 from jobs.services.events import job_event
 from jobs.services.lifecycle import job_settings
@@ -18,9 +21,11 @@ from peers.outbox import hint_job, hint_peers, tell_cut_off, tell_replaced
 from peers.services.invitations import InvitationInvalid, invitation_for_token, invitation_use
 from peers.services.presence import peer_seen, session_take
 from weei_core.errors import Conflict, NotFound
+from weei_core.results import module_error_text
 
 State = Membership.State
 TAKES_PART = (State.APPROVED, State.MODEL_LOADED, State.MODEL_LOAD_FAILED)
+OUTSIDE = (State.INVITED, State.DECLINED, State.LEFT, State.REMOVED)
 
 
 def membership_of(peer: Peer, job_id: UUID) -> Membership:
@@ -53,11 +58,11 @@ def _invite(peer: Peer, job: Job, invitation_id: UUID | None) -> None:
         membership, created = Membership.objects.get_or_create(
             peer=peer, job=job, defaults={"invitation_id": invitation_id}
         )
-        if not created and membership.state in (State.INVITED, State.DECLINED, State.LEFT, State.REMOVED):
+        if not created:
             # Removed by the coordinator: only a link that is valid now, or an invitation by name, lets it in again.
-            Membership.objects.filter(pk=membership.pk).update(state=State.INVITED, invitation_id=invitation_id)
-        elif not created:
-            Membership.objects.filter(pk=membership.pk, accepted_link=False).update(invitation_id=invitation_id)
+            mine = Membership.objects.filter(pk=membership.pk, accepted_link=False)
+            mine.filter(state__in=OUTSIDE).update(state=State.INVITED)
+            mine.update(invitation_id=invitation_id)
         hint_peers([peer.pk])
         hint_job(job.pk, "participants")
 
@@ -83,6 +88,8 @@ def invitation_decide(peer: Peer, job_id: UUID, accepted: bool, now: datetime) -
     _refuse_second_job(peer, job_id)
     _accept(membership, now)
     membership.refresh_from_db()
+    if membership.state not in TAKES_PART or not membership.current:
+        raise Conflict("The invitation was declined or withdrawn; open the link again.", field="jobId", code="decided")
     return membership
 
 
@@ -95,31 +102,72 @@ def _decline(membership: Membership) -> None:
 
 
 def _accept(membership: Membership, now: datetime) -> None:
-    with transaction.atomic():
-        moved = (
-            Membership.objects.filter(pk=membership.pk)
-            .filter(state=membership.state, accepted_link=False)
-            .update(
-                state=State.APPROVED if membership.state == State.INVITED else membership.state,
-                current=True,
-                trains=True,
-                accepted_link=True,
-                accepted_at=membership.accepted_at or now,
-                paused_by_peer=False,
-                paused_by_coordinator=False,
-            )
+    """One outcome under races: whoever comes second finds the first one's. A use of the link is counted once."""
+    invited = membership.state == State.INVITED
+    pending = Membership.objects.filter(pk=membership.pk, accepted_link=False)
+    pending = pending.filter(state__in=[State.INVITED] if invited else TAKES_PART)
+    with _one_current_job(), transaction.atomic():
+        moved = pending.update(
+            **({"state": State.APPROVED} if invited else {}),
+            current=True,
+            trains=True,
+            accepted_link=True,
+            accepted_at=membership.accepted_at or now,
+            paused_by_peer=False,
+            paused_by_coordinator=False,
         )
-        if moved and membership.invitation_id is not None:
+        if not moved:
+            return
+        if membership.invitation_id is not None:
             invitation_use(membership.invitation_id, now)
         job_event(membership.job_id, "participant.accepted", peer=str(membership.peer_id))
         hint_peers([membership.peer_id])
         hint_job(membership.job_id, "participants", "invitations", "status")
 
 
+@contextlib.contextmanager
+def _one_current_job() -> Iterator[None]:
+    """The database's constraint decides when two tabs of a browser take part in two jobs at once."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise _leave_first() from error
+
+
+def _leave_first() -> Conflict:
+    return Conflict("Leave the current job first.", field="jobId", code="leave_first")
+
+
 def _refuse_second_job(peer: Peer, job_id: UUID) -> None:
-    """One current job per browser. The database's constraint backs this under races."""
     if Membership.objects.filter(peer=peer, current=True).exclude(job_id=job_id).exists():
-        raise Conflict("Leave the current job first.", field="jobId", code="leave_first")
+        raise _leave_first()
+
+
+def job_open(job: Job, peer: Peer) -> Membership:
+    """This browser becomes the coordinator's device; with coordinatorParticipates it also trains."""
+    _refuse_second_job(peer, job.pk)
+    now = timezone.now()
+    trains = job_settings(job).coordinator_participates and job.status != Job.Status.COMPLETED
+    with _one_current_job(), transaction.atomic():
+        Membership.objects.get_or_create(peer=peer, job=job, defaults={"state": State.APPROVED})
+        # All devices of the coordinator in one order, so that two that open the job at once wait for each other.
+        devices = Membership.objects.filter(Q(peer=peer) | Q(role=Membership.Role.COORDINATOR), job=job)
+        held = list(devices.select_for_update(no_key=True, of=("self",)).select_related("job", "peer").order_by("pk"))
+        membership = next(device for device in held if device.peer_id == peer.pk)
+        keeps_link = membership.accepted_link and membership.current
+        membership.role = Membership.Role.COORDINATOR
+        membership.state = membership.state if membership.state in TAKES_PART else State.APPROVED
+        membership.current = True
+        membership.trains = trains or keeps_link
+        membership.accepted_link = keeps_link
+        membership.accepted_at = membership.accepted_at or now
+        membership.save(update_fields=["role", "state", "current", "trains", "accepted_link", "accepted_at"])
+        others = [device for device in held if device is not membership and not device.accepted_link]
+        Membership.objects.filter(pk__in=[device.pk for device in others]).update(trains=False)
+        Job.objects.filter(pk=job.pk).update(coordinator_peer=peer)
+        hint_peers([peer.pk, *(device.peer_id for device in others)])
+        hint_job(job.pk, "participants", "status")
+    return membership
 
 
 def job_open(job: Job, peer: Peer) -> Membership:
@@ -159,9 +207,8 @@ def participant_ready(peer: Peer, job_id: UUID, module_sha256: str, auxiliary: d
     now = timezone.now()
     peer_seen(peer, now)
     with transaction.atomic():
-        Membership.objects.filter(pk=membership.pk).update(
-            state=State.MODEL_LOADED, ready_for=job.ready_key, load_error=""
-        )
+        member = Membership.objects.filter(pk=membership.pk, state__in=TAKES_PART, current=True)
+        member.update(state=State.MODEL_LOADED, ready_for=job.ready_key, load_error="")
         deal_open_round(job.pk, now)
         hint_job(job.pk, "participants", "status")
 
@@ -169,11 +216,12 @@ def participant_ready(peer: Peer, job_id: UUID, module_sha256: str, auxiliary: d
 def participant_load_failed(peer: Peer, job_id: UUID, reason: str) -> None:
     membership = membership_of(peer, job_id)
     _takes_part(membership)
-    Membership.objects.filter(pk=membership.pk).update(
-        state=State.MODEL_LOAD_FAILED, ready_for="", load_error=reason[:500]
+    said = module_error_text(reason, operation="loadModel", model_id=membership.job.model_id)
+    Membership.objects.filter(pk=membership.pk, state__in=TAKES_PART, current=True).update(
+        state=State.MODEL_LOAD_FAILED, ready_for="", load_error=said
     )
-    _end_attempts(peer, job_id, f"The model does not load there: {reason}")
-    job_event(job_id, "participant.loadFailed", peer=str(peer.pk), reason=reason[:500])
+    _end_attempts(peer, job_id, f"The model does not load there: {said}")
+    job_event(job_id, "participant.loadFailed", peer=str(peer.pk), reason=said)
     hint_job(job_id, "participants", "status")
 
 
@@ -222,7 +270,14 @@ def participant_leave(peer: Peer, job_id: UUID) -> None:
 
 def _end_membership(membership: Membership, state: Membership.State, reason: str) -> None:
     Membership.objects.filter(pk=membership.pk).update(
-        state=state, current=False, trains=False, accepted_link=False, ready_for="", paused_by_peer=False
+        state=state,
+        current=False,
+        trains=False,
+        accepted_link=False,
+        accepted_at=None,
+        ready_for="",
+        paused_by_peer=False,
+        paused_by_coordinator=False,
     )
     _end_attempts(membership.peer, membership.job_id, reason)
     job_event(membership.job_id, f"participant.{state.value}", peer=str(membership.peer_id))
@@ -238,6 +293,9 @@ def _member(job: Job, peer_id: UUID) -> Membership:
 
 
 def _end_attempts(peer: Peer, job_id: UUID, reason: str) -> None:
+    """End what the peer works on. Its membership was changed before, so that nothing new is dealt to it."""
+    # A deal that read the members before that change is waited for: it holds the round until it commits.
+    Round.objects.filter(job_id=job_id, state=Round.State.OPEN).update(state=Round.State.OPEN)
     live = Attempt.objects.filter(peer=peer, slot__round__job_id=job_id, state=Attempt.State.LIVE)
     for attempt_id in list(live.values_list("pk", flat=True)):
         attempt_end(attempt_id, state=Attempt.State.LEFT, reason=reason, now=timezone.now())

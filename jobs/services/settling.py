@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from jobs.domain.queue import Item, item_id
 from jobs.domain.rounds import Outcome, failed_deals_after
@@ -25,16 +25,15 @@ OUTCOMES = {
 }
 
 
-def attempt_end(attempt_id: UUID, *, state: Attempt.State, reason: str, now: datetime) -> bool:
+def attempt_end(attempt_id: UUID, *, state: Attempt.State, reason: str, now: datetime, only: Q | None = None) -> bool:
     """End a live attempt without an update: its slot stops, its item goes back, the round settles.
 
-    `failed` is an error of the item; every other state is a loss. False: the attempt was not live any more.
+    `failed` is an error of the item; every other state is a loss. `only` is what must (still) hold of the attempt.
+    False: it was not live any more, or that does not hold.
     """
     with transaction.atomic():
-        moved = Attempt.objects.filter(pk=attempt_id, state=Attempt.State.LIVE).update(
-            state=state, reason=reason[:500], finished_at=now
-        )
-        if moved != 1:
+        live = Attempt.objects.filter(only or Q(), pk=attempt_id, state=Attempt.State.LIVE)
+        if live.update(state=state, reason=reason[:500], finished_at=now) != 1:
             return False
         attempt = Attempt.objects.select_related("slot__round__job", "slot__chunk").get(pk=attempt_id)
         slot = attempt.slot
@@ -75,7 +74,10 @@ def slot_item_id(slot: Slot) -> str:
 
 
 def round_settle(round_id: int, now: datetime) -> None:
-    """Close the round if its last slot ended and something was received; deal anew if nothing was."""
+    """Close the round if its last slot ended and something was received; deal anew if nothing was.
+
+    Call it when a counter has just changed, in the same transaction: an empty round counts as one more deal.
+    """
     closed = Round.objects.filter(pk=round_id, state=Round.State.OPEN, live=0, received__gt=0).update(
         state=Round.State.CLOSING, closing_at=now, merging_at=now
     )

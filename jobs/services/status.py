@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+from checkpoints.models import Checkpoint
+from jobs.domain.rounds import validation_due
 from jobs.domain.states import check_transition
 from jobs.models import Job
-from jobs.services.events import job_event
+from jobs.services.events import enqueue, job_event
+from jobs.services.texts import settings_of
 from peers.models import Membership
 from peers.outbox import hint_job, hint_peers
 from weei_core.errors import Conflict
@@ -24,27 +27,53 @@ def status_move(job: Job, new: Job.Status, **fields: object) -> None:
 
 
 def job_pause_with_error(job_id: UUID, error: str) -> bool:
-    """Pause a running job because something needs its coordinator. False: it was not running."""
-    moved = Job.objects.filter(pk=job_id, status=Job.Status.RUNNING).update(
+    """Stop dealing because something needs the coordinator; a job that is paused already shows the error too.
+
+    False: the job is neither running nor paused.
+    """
+    moved = Job.objects.filter(pk=job_id, status__in=[Job.Status.RUNNING, Job.Status.PAUSED]).update(
         status=Job.Status.PAUSED, last_error=error, failed_deals=0
     )
     if moved:
-        job_event(job_id, "job.paused", before="running", error=error)
+        job_event(job_id, "job.paused", error=error)
         tell_members(job_id)
     return moved == 1
 
 
 def job_complete(job: Job, now: datetime, *, incomplete: bool) -> bool:
-    """End the job. Idempotent."""
+    """End the job. Idempotent. Its latest checkpoint is the last one, so the schedule may ask for its validation."""
     moved = (
         Job.objects.filter(pk=job.pk)
         .exclude(status=Job.Status.COMPLETED)
         .update(status=Job.Status.COMPLETED, completed_at=now, incomplete=incomplete)
     )
     if moved:
+        latest = Checkpoint.objects.filter(job=job).order_by("-round").first()
+        if latest is not None:
+            validation_schedule(job, latest, last=True)
         job_event(job.pk, "job.completed", incomplete=incomplete)
         tell_members(job.pk)
     return moved == 1
+
+
+def validation_schedule(job: Job, made: Checkpoint, *, last: bool = False, ends_pass: bool = False) -> None:
+    """Ask for the validation of a checkpoint if the job's schedule says so. Its own task: no round waits for it."""
+    schedule = settings_of(job).validation_schedule
+    if schedule is None or job.validation_file_id is None:
+        return
+    due = validation_due(
+        enabled=schedule.enabled,
+        unit=schedule.unit,
+        every=schedule.every,
+        round_no=made.round,
+        first=made.round == job.first_round,
+        last=last,
+        ends_pass=ends_pass,
+        passes=made.dataset_epoch,
+    )
+    none = Checkpoint.objects.filter(pk=made.pk, validation=Checkpoint.Validation.NONE)
+    if due and none.update(validation=Checkpoint.Validation.DUE):
+        enqueue("jobs.tasks.evaluate", made.pk)
 
 
 def tell_members(job_id: UUID) -> None:

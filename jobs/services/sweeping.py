@@ -7,23 +7,26 @@ process, and the monotonic clock against this process's last look. After a gap e
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F, Q
 
 from checkpoints.models import Checkpoint, Upload
 from jobs.domain.rounds import straggler_limit
 from jobs.models import Attempt, Job, JobDraft, Round, Slot, Sweep
 from jobs.services.events import enqueue
-from jobs.services.lifecycle import job_go_on, parse_settings_text
-from jobs.services.settling import attempt_end, round_settle
-from peers.outbox import hint_job
+from jobs.services.lifecycle import job_go_on
+from jobs.services.settling import attempt_end
+from jobs.services.texts import parse_settings_text
 from peers.services.presence import heartbeats, leases_renew
 
 logger = logging.getLogger(__name__)
 PEER_SAMPLES = 9
+ARRIVING_SECONDS = 30
 
 
 class Sweeper:
@@ -36,8 +39,7 @@ class Sweeper:
         """One look. True: it expired what was due; False: it renewed leases, or another process was at it."""
         mine = self._looked_at is not None and monotonic - self._looked_at <= settings.SWEEP_GAP_SECONDS
         self._looked_at = monotonic
-        for peer_id in heartbeats.flush(now):
-            logger.info("peer %s is back", peer_id)
+        heartbeats.flush(now)
         gap, alive_at = self._take(now)
         if alive_at is None:
             return False
@@ -59,58 +61,75 @@ class Sweeper:
 
 
 def _renew(now: datetime, alive_at: datetime) -> None:
-    """The server was away: nobody's work is taken, and no time counts that nobody could have used."""
-    # Leases in the future of a clock that was set back are cut to the new clock as well.
-    renewed = leases_renew(now, min(alive_at, now))
-    gap = max(now - alive_at, timedelta(0))
+    """The server was away, or its clock was set: nobody's work is taken, and no time counts that nobody could use.
+
+    `gap` is negative when the clock was set back. Times that it left in the future are cut to what they may be.
+    """
+    gap = now - alive_at
+    renewed = leases_renew(now, alive_at)
     Attempt.objects.filter(state=Attempt.State.LIVE).update(deadline=F("deadline") + gap)
     Slot.objects.filter(attempts__state=Attempt.State.LIVE).update(started_at=F("started_at") + gap)
+    Round.objects.filter(state=Round.State.CLOSING, merging_at__gt=now).update(merging_at=now)
+    lease = now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
+    running = Checkpoint.objects.filter(validation=Checkpoint.Validation.RUNNING)
+    running.filter(validation_lease__gt=lease).update(validation_lease=lease)
+    JobDraft.objects.filter(state=JobDraft.State.PREPARING, lease_until__gt=lease).update(lease_until=lease)
+    Upload.objects.filter(touched__gt=now).update(touched=now)
     logger.info("a gap of %.0f s: %d leases renewed", gap.total_seconds(), renewed)
 
 
 def expire(now: datetime) -> None:
     """End the attempts whose peer is gone, whose time is up, or that are stragglers."""
-    live = Attempt.objects.filter(state=Attempt.State.LIVE)
-    gone = live.filter(Q(peer__lease_until__lt=now) | Q(peer__lease_until=None))
-    for attempt_id in list(gone.values_list("pk", flat=True)):
-        _expire(attempt_id, "The participant was not heard from any more.", now)
-    for attempt_id in list(live.filter(deadline__lt=now).values_list("pk", flat=True)):
-        _expire(attempt_id, f"It took longer than {settings.ASSIGNMENT_TIMEOUT_MINUTES:g} minutes.", now)
+    gone = Q(peer__lease_until__lt=now) | Q(peer__lease_until=None)
+    _expire_all(gone, "The participant was not heard from any more.", now)
+    _expire_all(Q(deadline__lt=now), f"It took longer than {settings.ASSIGNMENT_TIMEOUT_MINUTES:g} minutes.", now)
     for attempt, limit in stragglers(now):
-        _expire(attempt.pk, f"It took longer than {limit:.0f} s, far more than the others.", now)
+        reason = f"It took longer than {limit:.0f} s, far more than the others."
+        _each([attempt.pk], partial(attempt_end, state=Attempt.State.EXPIRED, reason=reason, now=now))
 
 
-def _expire(attempt_id: object, reason: str, now: datetime) -> None:
-    attempt_end(attempt_id, state=Attempt.State.EXPIRED, reason=reason, now=now)  # type: ignore[arg-type]
+def _expire_all(due: Q, reason: str, now: datetime) -> None:
+    """The condition is asked again in each update: whoever was heard from meanwhile keeps its work."""
+    found = Attempt.objects.filter(due, state=Attempt.State.LIVE).values_list("pk", flat=True)
+    _each(list(found), partial(attempt_end, state=Attempt.State.EXPIRED, reason=reason, now=now, only=due))
+
+
+def _each(ids: Iterable[UUID], work: Callable[[UUID], object]) -> None:
+    """What goes wrong with one is a log line; the others proceed, and the next sweep tries it again."""
+    for one in ids:
+        try:
+            work(one)
+        except Exception:
+            logger.exception("the sweep could not deal with %s", one)
 
 
 def stragglers(now: datetime) -> list[tuple[Attempt, float]]:
     """Live attempts over their round's limit, unless bytes of their update are arriving."""
     late = []
-    arriving = set(
-        Upload.objects.filter(kind=Upload.Kind.UPDATE, done=False, touched__gt=now - timedelta(seconds=30)).values_list(
-            "attempt_id", flat=True
-        )
-    )
-    rounds = Round.objects.filter(state=Round.State.OPEN, live__gt=0, received__gt=0).select_related("job")
-    for at in rounds:
+    since = now - timedelta(seconds=ARRIVING_SECONDS)
+    uploads = Upload.objects.filter(kind=Upload.Kind.UPDATE, done=False, touched__gt=since)
+    arriving = set(uploads.values_list("attempt_id", flat=True))
+    for at in Round.objects.filter(state=Round.State.OPEN, live__gt=0, received__gt=0):
         factor = parse_settings_text(at.settings_text).straggler_factor
         received = Slot.objects.filter(round=at, status=Slot.Status.RECEIVED)
         finished = [_seconds(slot) for slot in received.only("started_at", "finished_at")]
-        for attempt in Attempt.objects.filter(slot__round=at, state=Attempt.State.LIVE).select_related("slot"):
-            own = Slot.objects.filter(peer_id=attempt.peer_id, status=Slot.Status.RECEIVED, round__job=at.job).order_by(
-                "-finished_at"
-            )[:PEER_SAMPLES]
-            limit = straggler_limit(
-                factor=factor,
-                floor=settings.STRAGGLER_FLOOR_SECONDS,
-                round_seconds=finished,
-                peer_seconds=[_seconds(slot) for slot in own],
-            )
-            took = (now - attempt.slot.started_at).total_seconds()
-            if limit is not None and took > limit and attempt.pk not in arriving:
+        limit_of = partial(straggler_limit, factor=factor, floor=settings.STRAGGLER_FLOOR_SECONDS)
+        least = limit_of(round_seconds=finished, peer_seconds=[])
+        if least is None:
+            continue
+        slow = Attempt.objects.filter(
+            slot__round=at, state=Attempt.State.LIVE, slot__started_at__lt=now - timedelta(seconds=least)
+        )
+        for attempt in slow.exclude(pk__in=arriving).select_related("slot"):
+            limit = limit_of(round_seconds=finished, peer_seconds=_own_seconds(attempt.peer_id, at.job_id))
+            if limit is not None and (now - attempt.slot.started_at).total_seconds() > limit:
                 late.append((attempt, limit))
     return late
+
+
+def _own_seconds(peer_id: UUID, job_id: UUID) -> list[float]:
+    own = Slot.objects.filter(peer_id=peer_id, status=Slot.Status.RECEIVED, round__job_id=job_id)
+    return [_seconds(slot) for slot in own.order_by("-finished_at")[:PEER_SAMPLES]]
 
 
 def _seconds(slot: Slot) -> float:
@@ -121,24 +140,13 @@ def _seconds(slot: Slot) -> float:
 def queue_due(now: datetime) -> None:
     """Queue again whatever the database says is due and nobody is known to be doing."""
     stale = now - timedelta(seconds=settings.MERGE_LEASE_SECONDS)
-    for at in Round.objects.filter(state=Round.State.CLOSING, merging_at__lt=stale, job__status=Job.Status.RUNNING):
-        enqueue("jobs.tasks.merge", at.pk)
-    # Paused jobs too: what was received before the pause is merged.
-    paused = Round.objects.filter(state=Round.State.CLOSING, merging_at__lt=stale, job__status=Job.Status.PAUSED)
-    for at in paused.filter(tries__lt=settings.MERGE_TRIES):
-        enqueue("jobs.tasks.merge", at.pk)
-    idle = Round.objects.filter(state=Round.State.OPEN, live=0)
-    for round_id in idle.filter(received__gt=0).values_list("pk", flat=True):
-        with transaction.atomic():
-            round_settle(round_id, now)
-    for job_id in idle.filter(job__status=Job.Status.RUNNING).values_list("job_id", flat=True):
-        job_go_on(job_id, now)
-    # A running job whose latest round is done and that has no next one: a process died between two statements.
-    between = Job.objects.filter(status=Job.Status.RUNNING, finishing=False).exclude(
-        rounds__state__in=[Round.State.OPEN, Round.State.CLOSING, Round.State.FAILED]
-    )
-    for job_id in between.values_list("pk", flat=True):
-        job_go_on(job_id, now)
+    merges = Round.objects.filter(state=Round.State.CLOSING, merging_at__lt=stale)
+    # A paused job's round is merged too, but one that used up its tries waits for the coordinator.
+    to_try = Q(job__status=Job.Status.RUNNING) | Q(job__status=Job.Status.PAUSED, tries__lt=settings.MERGE_TRIES)
+    for round_id in merges.filter(to_try).values_list("pk", flat=True):
+        enqueue("jobs.tasks.merge", round_id)
+    running = Job.objects.filter(status=Job.Status.RUNNING).values_list("pk", flat=True)
+    _each(list(running), partial(job_go_on, now=now))
     due = Q(validation=Checkpoint.Validation.DUE) | Q(
         validation=Checkpoint.Validation.RUNNING, validation_lease__lt=now
     )
@@ -147,12 +155,3 @@ def queue_due(now: datetime) -> None:
     drafts = Q(state=JobDraft.State.QUEUED) | Q(state=JobDraft.State.PREPARING, lease_until__lt=now)
     for draft_id in JobDraft.objects.filter(drafts).values_list("pk", flat=True)[:50]:
         enqueue("jobs.tasks.prepare", str(draft_id))
-
-
-def hint_presence(now: datetime, before: datetime) -> None:
-    """Pages look again when somebody's lease ended since the last look."""
-    lost = Job.objects.filter(
-        memberships__current=True, memberships__peer__lease_until__range=(before, now), status=Job.Status.RUNNING
-    ).distinct()
-    for job_id in lost.values_list("pk", flat=True):
-        hint_job(job_id, "participants", "status")

@@ -8,16 +8,16 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from checkpoints.models import Artifact, JobArtifact
-from checkpoints.services.artifacts import NewArtifact, artifact_insert, artifact_reference, job_artifact_add
+from checkpoints.models import Artifact, Checkpoint, JobArtifact
+from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.settling import attempt_end, round_settle
+from jobs.services.texts import info_of
 from peers.models import Peer
 from peers.outbox import hint_job, hint_peers
-from weei_core import strict_json
+from weei_core import js_json, strict_json
 from weei_core.errors import Conflict, Invalid, NotFound, WeeiError
-from weei_core.model_info import parse_model_info
-from weei_core.results import UpdateReport, parse_report
+from weei_core.results import UpdateReport, module_error_text, parse_report
 
 
 def attempt_of(peer: Peer, attempt_id: UUID) -> Attempt:
@@ -31,23 +31,22 @@ def attempt_of(peer: Peer, attempt_id: UUID) -> Attempt:
 def stale(attempt: Attempt) -> Conflict:
     """What a sender of outdated work is told: the round and the checkpoint that it may work for next."""
     job = attempt.slot.round.job
-    now_open = Round.objects.filter(job=job).order_by("-number").values("number", "start_weights").first()
+    latest = Checkpoint.objects.filter(job=job).order_by("-round").values_list("round", "weights_id").first()
+    next_round, weights = (latest[0] + 1, latest[1]) if latest and job.status != Job.Status.COMPLETED else (None, None)
     return Conflict(
         f"This attempt is over ({attempt.reason or attempt.state}); its update is discarded.",
         field="attempt",
         code="stale_attempt",
-        round=now_open and now_open["number"],
-        checkpoint=now_open and now_open["start_weights"],
+        round=next_round,
+        checkpoint=weights,
     )
 
 
 def update_precheck(*, peer: Peer, attempt_id: UUID, length: int, sha256: str) -> str:
     """Refuse what cannot be accepted before a byte of it is read. "live", or "duplicate" for bytes accepted before."""
     attempt = attempt_of(peer, attempt_id)
-    if attempt.state == Attempt.State.RECEIVED:
-        return _duplicate(attempt, sha256)
-    if attempt.state != Attempt.State.LIVE:
-        raise stale(attempt)
+    if _known(attempt, sha256):
+        return "duplicate"
     job = attempt.slot.round.job
     if length != job.weight_bytes:
         error = Invalid(
@@ -58,37 +57,42 @@ def update_precheck(*, peer: Peer, attempt_id: UUID, length: int, sha256: str) -
     return "live"
 
 
-def _duplicate(attempt: Attempt, sha256: str) -> str:
+def _known(attempt: Attempt, sha256: str) -> bool:
+    """False for a live attempt, True for the bytes that it was accepted with; raises Conflict for everything else."""
+    if attempt.state == Attempt.State.LIVE:
+        return False
+    if attempt.state != Attempt.State.RECEIVED:
+        raise stale(attempt)
     if attempt.sha256 != sha256:
         raise Conflict(
             "An update of this attempt was accepted before, with other bytes; the first is kept.",
             field="sha256",
             code="already_received",
         )
-    return "duplicate"
+    return True
 
 
 def update_accept(*, peer: Peer, attempt_id: UUID, artifact: Artifact | NewArtifact, report_text: str) -> bool:
     """Count the update once. True: it was accepted before. Hash, length and finiteness were checked by the caller."""
     attempt = attempt_of(peer, attempt_id)
+    if _known(attempt, artifact.sha256):
+        return True
     try:
         report = _report(attempt, report_text)
     except Invalid as error:
         update_refused(peer=peer, attempt_id=attempt_id, error=error)
         raise
     with transaction.atomic():
-        if not _receive(attempt, artifact, report, report_text):
+        if not _receive(attempt, artifact, report):
             attempt.refresh_from_db()
-            if attempt.state != Attempt.State.RECEIVED:
-                raise stale(attempt)
-            return _duplicate(attempt, artifact.sha256) == "duplicate"
+            return _known(attempt, artifact.sha256)
         round_settle(attempt.slot.round_id, timezone.now())
         hint_peers([peer.pk])
         hint_job(attempt.slot.round.job_id, "round", "participants")
     return False
 
 
-def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateReport, report_text: str) -> bool:
+def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateReport) -> bool:
     """The compare-and-swap of the attempt and its round's counters. False: another outcome was first."""
     now = timezone.now()
     weight = report.unique_examples
@@ -96,13 +100,13 @@ def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateR
         state=Attempt.State.RECEIVED,
         sha256=artifact.sha256,
         unique_examples=weight,
-        report_text=report_text,
+        report_text=_stored(report),
         finished_at=now,
     )
     if moved != 1:
         return False
     counted = Round.objects.filter(pk=attempt.slot.round_id, state=Round.State.OPEN).update(
-        live=F("live") - 1, received=F("received") + (weight > 0)
+        live=F("live") - 1, received=F("received") + int(weight > 0)
     )
     if counted != 1:
         raise stale(attempt)
@@ -110,28 +114,48 @@ def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateR
     job = attempt.slot.round.job
     if isinstance(artifact, NewArtifact):
         artifact_insert(artifact, now)
-    else:
-        artifact_reference(artifact.sha256, now)
-    job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "")
+    job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "", now=now)
     return True
 
 
+def _stored(report: UpdateReport) -> str:
+    """What is kept of a report: checked values only."""
+    steps = {} if report.optimizer_steps is None else {"optimizerSteps": report.optimizer_steps}
+    return js_json.dumps(
+        {
+            "round": report.round,
+            "examplesProcessed": report.examples_processed,
+            "uniqueExamples": report.unique_examples,
+            "metrics": {name: report.metrics[name] for name in sorted(report.metrics)},
+            **steps,
+        }
+    )
+
+
 def _report(attempt: Attempt, report_text: str) -> UpdateReport:
-    job: Job = attempt.slot.round.job
-    info = parse_model_info(job.model_info_text.encode())
-    report = parse_report(
-        strict_json.loads(report_text, what="report"),
+    """The checked report. Raises Conflict for work on another round or checkpoint, Invalid for values out of range."""
+    at = attempt.slot.round
+    try:
+        members = strict_json.as_object(strict_json.loads(report_text, what="report"), "report")
+    except Invalid as error:
+        raise Invalid(error.message, field=error.field, code="invalid_report") from None
+    base = members.pop("checkpoint", at.start_weights)
+    if members.get("round") != at.number or base != at.start_weights:
+        raise Conflict(
+            f"The report speaks of round {strict_json.shown(members.get('round'))}, the attempt belongs to round "
+            f"{at.number} on checkpoint {at.start_weights}; its update is discarded.",
+            field="report.round",
+            code="stale_attempt",
+            round=at.number,
+            checkpoint=at.start_weights,
+        )
+    info = info_of(at.job)
+    return parse_report(
+        members,
         assigned=attempt.slot.record_count,
         experience=info.is_experience,
         declared_metrics=info.metric_ids,
     )
-    if report.round != attempt.slot.round.number:
-        raise Invalid(
-            f"report.round is {report.round}, the attempt's is {attempt.slot.round.number}.",
-            field="report.round",
-            code="invalid_report",
-        )
-    return report
 
 
 def update_refused(*, peer: Peer, attempt_id: UUID, error: WeeiError) -> None:
@@ -142,7 +166,6 @@ def update_refused(*, peer: Peer, attempt_id: UUID, error: WeeiError) -> None:
 
 def attempt_failed(*, peer: Peer, attempt_id: UUID, reason: str) -> None:
     """The peer says that its attempt ended in an error. Idempotent."""
-    attempt_of(peer, attempt_id)
-    attempt_end(
-        attempt_id, state=Attempt.State.FAILED, reason=reason or "The participant gave no reason.", now=timezone.now()
-    )
+    attempt = attempt_of(peer, attempt_id)
+    said = module_error_text(reason, operation="train", model_id=attempt.slot.round.job.model_id)
+    attempt_end(attempt_id, state=Attempt.State.FAILED, reason=said, now=timezone.now())

@@ -30,7 +30,12 @@ def peer_seen(peer: Peer, now: datetime) -> bool:
 
 
 def leases_renew(now: datetime, alive_at: datetime) -> int:
-    """After a gap in the server's own life: every lease that was valid when it was last alive starts again."""
+    """After a gap in the server's own life: every lease that was valid when it was last alive starts again.
+
+    The others stay ended, also where a clock that was set back would make them look valid.
+    """
+    ended = Peer.objects.filter(lease_until__lt=alive_at, lease_until__gte=now, seen_at__gt=now)
+    ended.update(lease_until=now - timedelta(seconds=1))
     return Peer.objects.filter(lease_until__gte=alive_at).update(lease_until=lease_end(now))
 
 

@@ -1,0 +1,29 @@
+"""Settings and ModelInfo out of the texts of rows. They were checked when they were stored, and both are immutable, so
+that one reading of a text serves every round of its job."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from jobs.models import Job
+from weei_core import strict_json
+from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.training_settings import TrainingSettings, parse_settings
+
+
+@lru_cache(maxsize=256)
+def parse_settings_text(text: str, *, for_experience: bool = False) -> TrainingSettings:
+    return parse_settings(strict_json.loads(text), for_experience=for_experience)
+
+
+@lru_cache(maxsize=64)
+def parse_info_text(text: str) -> ModelInfo:
+    return parse_model_info(text.encode())
+
+
+def info_of(job: Job) -> ModelInfo:
+    return parse_info_text(job.model_info_text)
+
+
+def settings_of(job: Job) -> TrainingSettings:
+    return parse_settings_text(job.settings_text, for_experience=info_of(job).is_experience)
