@@ -44,12 +44,12 @@ export class MetricChart {
     const table = [data.rounds, ...data.series.map((line) => line.values)];
     const shape = data.series.map(lineKey).join("\n");
     if (this.#plot && shape === this.#shape) {
-      this.#plot.setData(/** @type {any} */ (table));
+      this.#plot.setData(table);
       return;
     }
     this.#shape = shape;
     this.#plot?.destroy();
-    this.#plot = new uPlot(this.#options(data), /** @type {any} */ (table), this.#host);
+    this.#plot = new uPlot(this.#options(data), table, this.#host);
     this.#renderToggles(data.series);
     this.#showValues();
   }

@@ -1,6 +1,7 @@
 // The new-job and continue pages: collects files and settings, lets weei.js upload and create, shows how far it is.
 import { presetFiles } from "./presets.js";
-import { byId, setBar, setText, show, trainingApi } from "./dom.js";
+import { fileRow, renderCreation, showFieldProblems, showProblems } from "./creation.js";
+import { byId, show, trainingApi } from "./dom.js";
 import { bytesText } from "./format.js";
 import "./settings_form.js";
 
@@ -28,33 +29,6 @@ function chosen() {
   };
 }
 
-/** @param {Array<string>} messages */
-function showProblems(messages) {
-  const box = byId("problem");
-  const list = document.createElement("ul");
-  for (const message of messages.flatMap((text) => text.split("\n")).filter(Boolean)) {
-    const item = document.createElement("li");
-    item.textContent = message;
-    list.append(item);
-  }
-  const title = document.createElement("p");
-  title.textContent = "The job was not created.";
-  box.replaceChildren(title, list);
-  box.hidden = messages.length === 0;
-  if (messages.length) box.focus();
-}
-
-/** @param {Record<string, string>} problems by field name */
-function showFieldProblems(problems) {
-  for (const line of form.querySelectorAll("[data-problem]")) {
-    const text = problems[line.getAttribute("data-problem") ?? ""] ?? "";
-    line.textContent = text;
-    /** @type {HTMLElement} */ (line).hidden = !text;
-    const details = text ? line.closest("details") : null;
-    if (details) details.open = true;
-  }
-}
-
 /** What the chosen files are, in words. */
 function renderChosen() {
   const { wasm, manifest, files, validation, executionFiles, checkpoint } = chosen();
@@ -62,28 +36,6 @@ function renderChosen() {
   byId("chosen-files").replaceChildren(...all.slice(0, 40).map((file) => fileRow(file.name, bytesText(file.size), null)));
   if (all.length > 40) byId("chosen-files").append(fileRow(`and ${all.length - 40} more`, "", null));
   show("chosen", all.length > 0);
-}
-
-/** @param {string} name @param {string} words @param {number | null} fraction */
-function fileRow(name, words, fraction) {
-  const item = document.createElement("li");
-  const row = document.createElement("div");
-  row.className = "row";
-  const left = document.createElement("span");
-  left.textContent = name;
-  const right = document.createElement("span");
-  right.className = "muted small";
-  right.textContent = words;
-  row.append(left, right);
-  item.append(row);
-  if (fraction !== null) {
-    const bar = document.createElement("progress");
-    bar.max = 1;
-    bar.value = fraction;
-    bar.setAttribute("aria-label", `${name}: ${words}`);
-    item.append(bar);
-  }
-  return item;
 }
 
 /** The manifest's size is all the advice needs; whether it is right, the server says. @param {File} file */
@@ -129,33 +81,12 @@ async function readSettings() {
   const response = await fetch(check, { method: "POST", body: settingsData() });
   if (response.redirected) throw new Error("Your session ended. Sign in again in another tab, then try again.");
   const answer = await response.json();
-  showFieldProblems(answer.errors ?? {});
+  showFieldProblems(form, answer.errors ?? {});
   if (answer.errors) {
     form.querySelector("[data-problem]:not([hidden])")?.closest(".field")?.querySelector("input, select")?.scrollIntoView({ block: "center" });
     throw new Error("Some settings cannot be used; see the marked fields.");
   }
   return answer.settings;
-}
-
-/** @type {Record<string, string>} */
-const PHASES = { hashing: "reading", uploading: "sending", held: "already here", done: "sent" };
-
-/** @param {any} state */
-function renderCreation(state) {
-  if (byId("creation").hidden) return;
-  const draft = state.draft;
-  if (draft) {
-    setText("creation-step", draft.state === "queued" ? "Waiting for the server to begin…" : `Preparing: ${draft.step || "checking the files"}`);
-    setBar("creation-bar", draft.total ? draft.done / draft.total : null);
-  } else if (state.upload.length) {
-    const total = state.upload.reduce((/** @type {number} */ sum, /** @type {any} */ file) => sum + file.totalBytes, 0);
-    const done = state.upload.reduce((/** @type {number} */ sum, /** @type {any} */ file) => sum + (file.phase === "hashing" ? 0 : file.bytes), 0);
-    setText("creation-step", "Sending the files…");
-    setBar("creation-bar", total ? done / total : null);
-  }
-  byId("creation-files").replaceChildren(
-    ...state.upload.map((/** @type {any} */ file) => fileRow(file.fileName, file.error ?? `${PHASES[file.phase]} · ${bytesText(file.totalBytes)}`, file.totalBytes ? file.bytes / file.totalBytes : 1)),
-  );
 }
 
 /** @param {any} training */
@@ -215,7 +146,7 @@ function fillSettings(settings) {
     if (input instanceof HTMLInputElement && input.type === "checkbox") input.checked = Boolean(value);
     else if ((input instanceof HTMLInputElement || input instanceof HTMLSelectElement) && value !== undefined) input.value = String(value);
   }
-  form.elements.namedItem("method")?.dispatchEvent(new Event("change", { bubbles: true }));
+  byId("id_method").dispatchEvent(new Event("change", { bubbles: true }));
 }
 
 async function start() {

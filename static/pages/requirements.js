@@ -16,7 +16,7 @@ const TESTS = {
  * @param {Record<string, () => boolean>} [tests]
  * @param {number | undefined} [deviceGiB] memory as the browser tells it (rounded, at most 8)
  * @returns {{missing: string[], doubts: string[]}} `missing` keeps this device from training, `doubts` may slow it */
-export function checkDevice(needs, tests = TESTS, deviceGiB = /** @type {any} */ (navigator).deviceMemory) {
+export function checkDevice(needs, tests = TESTS, deviceGiB = /** @type {any} */ (globalThis.navigator)?.deviceMemory) {
   const missing = [];
   const doubts = [];
   if (!tests["wasm"]?.()) missing.push("This browser has no WebAssembly.");
