@@ -1,0 +1,167 @@
+"""One assignment on every host: wasmtime, Node with either compiler, Chromium and Firefox.
+
+The same calls with the same addresses and the same request bytes, and the same SHA-256 of the weights.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+import subprocess
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.recording import RecordingRun
+from weei_core.abi.limits import Limits
+from weei_core.abi.module import compile_module, make_engine
+from weei_core.abi.requests import DataRange, Work
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DIGITS = ROOT / "reference_models" / "digits"
+WORK = {
+    "settings": '{"localEpochs":3,"batchSize":16,"learningRate":0.05}',
+    "round": 2,
+    "seed": "18446744073709551615",
+    "format": "digits-u8-v1",
+    "recordStart": 5,
+    "recordCount": 100,
+}
+PAGE = """<!doctype html><meta charset="utf-8"><title>host</title>"""
+WORKER = """
+import { trainAssignment } from "/static/weei/host/assignment.js";
+import { AbiHost } from "/static/weei/host/abi.js";
+import { compileModule } from "/static/weei/host/module.js";
+import { shown } from "/shown.js";
+
+onmessage = async ({ data: { work } }) => {
+  const file = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
+  const module = await compileModule(await file("/reference_models/digits/digits.wasm"));
+  const first = await AbiHost.create(module);
+  first.getModelInfo();
+  const weights = first.view(first.createInitialWeights("7")).slice();
+  const calls = [];
+  const data = await file("/reference_models/digits/data/train-001.bin");
+  const inputs = { module, weights, auxiliary: [], work, data };
+  const options = { onProgress: () => {}, trace: (event) => calls.push(shown(event)) };
+  const { result, view } = await trainAssignment(inputs, options);
+  postMessage({ weights: btoa(String.fromCharCode(...view)), result, calls });
+};
+"""
+SHOWN = """
+export function shown(event) {
+  if (!("data" in event)) return event;
+  const { data, ...rest } = event;
+  const bytes = new Uint8Array(data);
+  if (bytes[0] === 0x7b) return { ...rest, text: new TextDecoder().decode(bytes) };
+  return { ...rest, hex: [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("") };
+}
+"""
+
+
+class Handler(SimpleHTTPRequestHandler):
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".js": "text/javascript", ".wasm": "application/wasm"}
+
+    def do_GET(self):
+        made = {
+            "/": ("text/html", PAGE),
+            "/worker.js": ("text/javascript", WORKER),
+            "/shown.js": ("text/javascript", SHOWN),
+        }
+        if self.path not in made:
+            super().do_GET()
+            return
+        kind, text = made[self.path]
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def files():
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(ROOT))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def train_on_wasmtime(**options):
+    """(calls, SHA-256 of the weights) of the assignment."""
+    engine = make_engine(**options)
+    module = compile_module(engine, (DIGITS / "digits.wasm").read_bytes())
+    with RecordingRun(module, engine, Limits()) as first:
+        first.get_model_info()
+        weights = first.weights(first.create_initial_weights("7").weights)
+    with RecordingRun(module, engine, Limits()) as run:
+        run.get_model_info()
+        run.load_model(weights)
+        part = DataRange(WORK["format"], WORK["recordStart"], WORK["recordCount"])
+        work = Work(WORK["settings"], round=WORK["round"], seed=WORK["seed"], data=part)
+        answer = run.train(work, (DIGITS / "data/train-001.bin").read_bytes())
+        calls = list(run.entries)
+        return calls, hashlib.sha256(run.weights(answer.weights)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def on_wasmtime():
+    return train_on_wasmtime()
+
+
+def is_progress(call):
+    return "read" in call and call.get("text", "").startswith('{"processedExamples":')
+
+
+def check_equal(calls, sha256, expected):
+    expected_calls, expected_sha256 = expected
+    # A host may drop reports, by the clock.
+    calls, expected_calls = ([call for call in side if not is_progress(call)] for side in (calls, expected_calls))
+    assert [call.get("text") for call in calls] == [call.get("text") for call in expected_calls]
+    assert calls == expected_calls
+    assert sha256 == expected_sha256
+
+
+def test_wasmtime_gives_the_same_with_and_without_canonical_nans(on_wasmtime):
+    check_equal(*train_on_wasmtime(canonicalize_nans=True), on_wasmtime)
+
+
+@pytest.mark.parametrize("flag", ["--liftoff-only", "--no-liftoff"])
+def test_node_gives_the_same_with_either_compiler(flag, tmp_path, on_wasmtime):
+    plan = tmp_path / "plan.json"
+    plan.write_text(
+        json.dumps(
+            {
+                "module": str(DIGITS / "digits.wasm"),
+                "weights": {"seed": "7"},
+                "data": str(DIGITS / "data/train-001.bin"),
+                "work": WORK,
+            }
+        )
+    )
+    done = subprocess.run(
+        ["node", flag, "static/weei/host/node.js", str(plan)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    report = json.loads(done.stdout)
+    check_equal(report["calls"], report["sha256"], on_wasmtime)
+
+
+def test_every_browser_gives_the_same_in_a_worker(each_browser, files, on_wasmtime):
+    page = each_browser.new_page()
+    page.goto(files)
+    answer = page.evaluate(
+        """(work) => new Promise((resolve, reject) => {
+            const worker = new Worker("/worker.js", { type: "module" });
+            worker.onmessage = ({ data }) => resolve(data);
+            worker.onerror = (event) => reject(new Error(event.message));
+            worker.postMessage({ work });
+        })""",
+        WORK,
+    )
+    page.close()
+    weights = base64.b64decode(answer["weights"])
+    check_equal(answer["calls"], hashlib.sha256(weights).hexdigest(), on_wasmtime)
