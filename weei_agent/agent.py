@@ -24,10 +24,11 @@ SETTLE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the person who started the agent allows. None: no bound."""
+    """What the person who started the agent allows. None: no bound. `rest_seconds` follow each update."""
 
     rounds: int | None = None
     minutes: float | None = None
+    rest_seconds: float = 0.0
 
 
 class Agent:
@@ -182,6 +183,7 @@ class Agent:
         self._over.add(work.attemptId)
         if self._bounds.rounds is not None and self.updates >= self._bounds.rounds:
             raise Enough(f"Updates delivered: {self.updates}, as many as --max-rounds allows.")
+        await asyncio.sleep(self._bounds.rest_seconds)
         await self._connection.poll_if_offline()
 
     async def _refused(self, work: Assignment, problem: Problem) -> None:

@@ -138,7 +138,7 @@ class Session:
             job_id = invitation.jobId if invitation else identity.job_of(self._link.token)
             assert job_id is not None
             tools = self._tools(server)
-            bounds = Bounds(self._options.max_rounds, self._options.max_minutes)
+            bounds = Bounds(self._options.max_rounds, self._options.max_minutes, self._options.rest)
             agent = Agent(tools, identity.token, job_id, self._timing, bounds)
             if invitation:
                 await unless_silent(server, self._options.give_up_minutes, agent.accept())

@@ -23,6 +23,7 @@ class Options:
     cache_mib: int
     max_rounds: int | None
     max_minutes: float | None
+    rest: float
     give_up_minutes: float
     state_dir: Path
     new_peer: bool
@@ -57,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     bounds.add_argument("--once", dest="max_rounds", action="store_const", const=1, help="the same as --max-rounds 1")
     bounds.add_argument("--max-minutes", type=_minutes, help="stop after so many minutes")
     bounds.add_argument(
+        "--rest", type=_seconds, default=0.0, metavar="SECONDS", help="after each update; default: %(default)g"
+    )
+    bounds.add_argument(
         "--give-up-minutes", type=_minutes, default=60.0, help="of a silent server; default: %(default)g"
     )
     talk = parser.add_argument_group("how it talks")
@@ -71,6 +75,16 @@ def _whole(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1; found {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"must be 0 to 3600 seconds; found {text!r}")
+    return seconds
 
 
 def _minutes(text: str) -> float:

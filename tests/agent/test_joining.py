@@ -102,7 +102,7 @@ def test_json_needs_a_yes_beforehand(server, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--workers", "0"], ["--max-minutes", "nan"], ["--max-rounds", "2.5"], ["--what"]]
+    "arguments", [["--workers", "0"], ["--max-minutes", "nan"], ["--max-rounds", "2.5"], ["--rest", "-1"], ["--what"]]
 )
 def test_arguments_that_do_not_fit_are_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as ended:

@@ -48,6 +48,11 @@ def test_max_minutes_ends_even_a_training_that_runs(server, run):
     assert server.paused
 
 
+def test_an_agent_that_rests_after_an_update_begins_nothing_meanwhile(server, run):
+    stop, recorder, _ = run("--rest", "3600", "--max-minutes", "0.02")
+    assert (stop.code, recorder.names().count("assigned")) == (Exit.COMPLETED, 1)
+
+
 def test_snapshots_go_on_above_the_servers_last_and_tell_the_stages(server, run):
     run(trainer=FakeTrainer("slow", "slow"))
     sequences = [snapshot["sequence"] for snapshot in server.snapshots]
