@@ -134,9 +134,7 @@ def _finish(job: Job, now: datetime) -> None:
 def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
     """Settings that count from the next round. `patch` may be whole settings; the seed cannot change."""
     info = info_of(job)
-    new = changed(
-        settings_of(job), patch, for_experience=info.is_experience, info=info, weight_bytes=job.weight_bytes
-    )
+    new = changed(settings_of(job), patch, for_experience=info.is_experience, info=info, weight_bytes=job.weight_bytes)
     if new.epochs <= job.pass_no and job.status != Job.Status.COMPLETED:
         raise Invalid(
             f"settings.epochs: {new.epochs} given, but pass {job.pass_no + 1} is at work; finish the job instead.",
@@ -156,8 +154,9 @@ def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
 
 def _coordinator_trains(job: Job, participates: bool) -> None:
     """coordinatorParticipates speaks of the device that last opened the job; who accepted a link trains anyway."""
-    devices = Membership.objects.filter(job=job, role="coordinator", current=True, accepted_link=False)
-    devices.filter(peer_id=job.coordinator_peer_id).update(trains=participates)
+    if job.coordinator_peer_id is not None:
+        devices = Membership.objects.filter(job=job, role="coordinator", current=True, accepted_link=False)
+        devices.filter(peer_id=job.coordinator_peer_id).update(trains=participates)
 
 
 def job_shuffle(job: Job) -> None:
@@ -201,7 +200,7 @@ def item_retry(job: Job, requeued_id: int) -> None:
 
 
 def item_skip(job: Job, requeued_id: int) -> None:
-    """Leave a held item out of this pass; the job will be `incomplete`, and its checkpoints say that the item remains."""
+    """Leave a held item out of this pass: the job will be `incomplete`, and checkpoints say that the item remains."""
     with transaction.atomic():
         Job.objects.filter(pk=job.pk).update(incomplete=True, skipped_items=F("skipped_items") + 1)
         if _held(job, requeued_id).update(held=False, skipped=True) != 1:

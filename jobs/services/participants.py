@@ -170,31 +170,6 @@ def job_open(job: Job, peer: Peer) -> Membership:
     return membership
 
 
-def job_open(job: Job, peer: Peer) -> Membership:
-    """This browser becomes the coordinator's device; with coordinatorParticipates it also trains."""
-    _refuse_second_job(peer, job.pk)
-    now = timezone.now()
-    trains = job_settings(job).coordinator_participates and job.status != Job.Status.COMPLETED
-    with transaction.atomic():
-        membership, _ = Membership.objects.get_or_create(
-            peer=peer, job=job, defaults={"state": State.APPROVED, "role": Membership.Role.COORDINATOR}
-        )
-        keeps_link = membership.accepted_link and membership.current
-        membership.role = Membership.Role.COORDINATOR
-        membership.state = membership.state if membership.state in TAKES_PART else State.APPROVED
-        membership.current = True
-        membership.trains = trains or keeps_link
-        membership.accepted_link = keeps_link
-        membership.accepted_at = membership.accepted_at or now
-        membership.save(update_fields=["role", "state", "current", "trains", "accepted_link", "accepted_at"])
-        others = Membership.objects.filter(job=job, role=Membership.Role.COORDINATOR).exclude(pk=membership.pk)
-        others.filter(accepted_link=False).update(trains=False)
-        Job.objects.filter(pk=job.pk).update(coordinator_peer=peer)
-        hint_peers([peer.pk, *others.values_list("peer_id", flat=True)])
-        hint_job(job.pk, "participants", "status")
-    return membership
-
-
 def participant_ready(peer: Peer, job_id: UUID, module_sha256: str, auxiliary: dict[str, str]) -> None:
     """Module (and auxiliary weights) are fetched, verified and compiled there: it can be given work."""
     membership = membership_of(peer, job_id)

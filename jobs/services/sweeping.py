@@ -108,7 +108,7 @@ def stragglers(now: datetime) -> list[tuple[Attempt, float]]:
     late = []
     since = now - timedelta(seconds=ARRIVING_SECONDS)
     uploads = Upload.objects.filter(kind=Upload.Kind.UPDATE, done=False, touched__gt=since)
-    arriving = set(uploads.values_list("attempt_id", flat=True))
+    arriving = [attempt_id for attempt_id in uploads.values_list("attempt_id", flat=True) if attempt_id is not None]
     for at in Round.objects.filter(state=Round.State.OPEN, live__gt=0, received__gt=0):
         factor = parse_settings_text(at.settings_text).straggler_factor
         received = Slot.objects.filter(round=at, status=Slot.Status.RECEIVED)
