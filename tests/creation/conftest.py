@@ -10,10 +10,12 @@ def _var_dir(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _store(settings, tmp_path, _var_dir):
+def _store(settings, tmp_path, _var_dir, monkeypatch):
     settings.STORAGE_URL = f"file://{tmp_path / 'artifacts'}"
     settings.VAR_DIR = _var_dir
     settings.MODULE_WALL_SECONDS = 30
+    # A test's transaction would keep the thread's own connection waiting.
+    monkeypatch.setattr("jobs.services.lease.SAY_SECONDS", 1000)
 
 
 @pytest.fixture

@@ -90,21 +90,25 @@ def small(count: int = 3) -> dict[str, Any]:
     return {"manifest": manifest()[:count], "chunks": {file: digits(f"data/{file}") for file in CHUNKS[:count]}}
 
 
-def prepare(user: User, made: dict[str, Any]) -> JobDraft:
+def prepare(user: User, made: dict[str, Any]) -> Any:
     draft = draft_create(user, made)
     draft_prepare(draft.pk)
     draft.refresh_from_db()
     return draft
 
 
-def make(user: User, **options: Any) -> Job:
-    draft = prepare(user, request(**options))
+def make(user: User, **options: Any) -> Any:
+    return made_of(user, request(**options))
+
+
+def made_of(user: User, made: dict[str, Any]) -> Any:
+    draft = prepare(user, made)
     assert draft.state == JobDraft.State.DONE, draft.error
     assert draft.job is not None
     return draft.job
 
 
-def refused(user: User, made: dict[str, Any] | None = None, **options: Any) -> JobDraft:
+def refused(user: User, made: dict[str, Any] | None = None, **options: Any) -> Any:
     """The draft of a request that is refused. Nothing of a job may be left of it."""
     draft = prepare(user, made or request(**options))
     assert draft.state == JobDraft.State.FAILED, f"{draft.state}: a job was made"

@@ -1,14 +1,17 @@
 """A job is made from the digits model's files, through the draft and its background step."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from checkpoints.models import Checkpoint, JobArtifact
-from jobs.models import Dataset, JobDraft, JobEvent
+from jobs.models import Dataset, JobDraft
 from jobs.services import drafts
+from jobs.services.creating import dataset_create
 from jobs.services.drafts import Run, draft_create, draft_json, draft_name, draft_prepare
+from jobs.services.preparing import prepare as real_prepare
 from tests.creation.making import SCHEDULE, digits, make, package, prepare, request, small, weights
 from weei_core import seeds
 from weei_core.jail.parent import run_in_child
@@ -16,12 +19,14 @@ from weei_core.jail.parent import run_in_child
 pytestmark = pytest.mark.django_db
 
 
-def initial_weights(seed: int, path) -> bytes:
+def initial_weights(seed, path):
     """What the module itself makes of a job's seed, asked for apart from the server's code."""
     module = path / "digits.wasm"
     module.write_bytes(digits("digits.wasm"))
     with (path / "weights").open("w+b") as out:
-        run_in_child(module, {"operation": "describe", "seed": str(seeds.initial_weights_seed(seed))}, {}, {"weightsOut": out})
+        run_in_child(
+            module, {"operation": "describe", "seed": str(seeds.initial_weights_seed(seed))}, {}, {"weightsOut": out}
+        )
         out.seek(0)
         return out.read()
 
@@ -92,23 +97,28 @@ def test_tells_how_far_it_is(user, monkeypatch):
     ]
 
 
-def test_records_the_warnings_of_the_module(user):
-    """A memory without a maximum is allowed and said. The honest module of the hosts' tests reads no data, so its
-    own warning comes with the count of a module that finds fewer examples."""
-    job = make(user, **small())
-    assert json.loads(JobEvent.objects.get(job=job, event="job.created").details_text) == {"warnings": []}
+def test_says_that_it_is_still_at_work(user):
+    """The lease is renewed, and only by the try that holds it."""
+    draft = draft_create(user, request(**small()))
+    JobDraft.objects.filter(pk=draft.pk).update(state="preparing", tries=2)
+    Run(draft, 1).renew()
+    draft.refresh_from_db()
+    assert draft.lease_until is None
+    Run(draft, 2).renew()
+    draft.refresh_from_db()
+    assert draft.lease_until is not None
 
 
 def test_a_second_run_beside_the_first_does_nothing(user, monkeypatch):
     """S14, and Celery may run a task twice."""
     draft = draft_create(user, request(**small()))
-    real, inner = drafts.prepare, []
+    inner: list[bool] = []
 
     def prepare_while_another_tries(body, step):
         if not inner:
             inner.append(True)
             draft_prepare(draft.pk)
-        return real(body, step)
+        return real_prepare(body, step)
 
     monkeypatch.setattr(drafts, "prepare", prepare_while_another_tries)
     draft_prepare(draft.pk)
@@ -123,14 +133,14 @@ def test_a_second_run_beside_the_first_does_nothing(user, monkeypatch):
 def test_a_run_that_lost_its_lease_makes_no_second_job(user, monkeypatch):
     """The first worker is only slow: it wakes up when the second has made the job."""
     draft = draft_create(user, request(**small()))
-    real, inner = drafts.dataset_create, []
+    inner: list[bool] = []
 
     def overtaken(plan):
         if not inner:
             inner.append(True)
-            JobDraft.objects.filter(pk=draft.pk).update(lease_until=timezone.now() - timezone.timedelta(seconds=1))
+            JobDraft.objects.filter(pk=draft.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
             draft_prepare(draft.pk)
-        return real(plan)
+        return dataset_create(plan)
 
     monkeypatch.setattr(drafts, "dataset_create", overtaken)
     draft_prepare(draft.pk)
@@ -141,9 +151,7 @@ def test_a_run_that_lost_its_lease_makes_no_second_job(user, monkeypatch):
 
 def lost_worker(draft):
     """What a worker that is killed leaves: a lease that ends."""
-    JobDraft.objects.filter(pk=draft.pk).update(
-        state="preparing", lease_until=timezone.now() - timezone.timedelta(seconds=1)
-    )
+    JobDraft.objects.filter(pk=draft.pk).update(state="preparing", lease_until=timezone.now() - timedelta(seconds=1))
 
 
 def test_a_draft_whose_worker_died_three_times_fails(user, monkeypatch):
@@ -184,7 +192,7 @@ def test_a_draft_whose_worker_died_once_is_made_by_the_next(user):
 def test_cleans_up_after_runs_that_were_killed_between_dataset_and_job(user):
     kept = make(user, **small()).dataset
     fresh, old = Dataset.objects.create(manifest_text="[]"), Dataset.objects.create(manifest_text="[]")
-    Dataset.objects.filter(pk__in=[old.pk, kept.pk]).update(created=timezone.now() - timezone.timedelta(hours=2))
+    Dataset.objects.filter(pk__in=[old.pk, kept.pk]).update(created=timezone.now() - timedelta(hours=2))
     made = make(user, **small())
     assert set(Dataset.objects.all()) == {kept, fresh, made.dataset}
 
