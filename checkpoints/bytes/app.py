@@ -107,7 +107,15 @@ def _expected(error: Exception) -> WeeiError | None:
 
 
 async def _refuse(request: Request, send: Send, error: WeeiError) -> None:
-    logger.info("%s %s refused with %d %s: %s", request.method, request.path, error.status, error.code, error.message)
+    logger.info(
+        "%s %s of %s refused with %d %s: %s",
+        request.method,
+        request.path,
+        request.caller,
+        error.status,
+        error.code,
+        error.message,
+    )
     # A body of up to a slice is let run out, so that its sender gets to read the answer; more is cut off.
     length = request.header("content-length") or "0"
     lets_run_out = request.header("transfer-encoding") is None and length.isdecimal() and int(length) <= SLICE_BYTES

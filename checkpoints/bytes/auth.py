@@ -27,7 +27,9 @@ def peer_of(request: Request) -> Peer:
     scheme, _, token = (request.header("authorization") or "").partition(" ")
     if scheme.lower() != "bearer" or not token:
         raise Unauthorized("This needs the peer's token: Authorization: Bearer <token>.", field="Authorization")
-    return peer_for_token(token.strip())
+    peer = peer_for_token(token.strip())
+    request.caller = f"peer {peer.pk}"
+    return peer
 
 
 def has_session(request: Request) -> bool:
@@ -51,6 +53,7 @@ def user_of(request: Request) -> AbstractBaseUser:
     user = get_user(django_request)
     if not isinstance(user, AbstractBaseUser):
         raise Unauthorized("The session has ended; sign in again.", field="Cookie")
+    request.caller = f"user {user.pk}"
     return user
 
 

@@ -54,12 +54,16 @@ class ClientGone(Exception):
 
 
 class Request:
-    """One request. Header names are lower case; of repeated headers the last counts."""
+    """One request. Header names are lower case; of repeated headers the last counts.
+
+    `caller` is for the log: who asks, once that is known.
+    """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.receive = receive
+        self.caller = "somebody unknown"
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
 
     def header(self, name: str) -> str | None:

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from checkpoints.models import Artifact, JobArtifact
+from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import artifact_put_bytes, job_artifact_add
 from checkpoints.store import store
 from jobs.models import Attempt, Chunk, Dataset, Job, Round, Slot
@@ -109,6 +109,19 @@ def make_job(owner: User, module: Artifact, weight_bytes: int) -> Job:
     )
 
 
+def make_checkpoint(job: Job, round_number: int, weights: str, state: str | None = None) -> Checkpoint:
+    return Checkpoint.objects.create(
+        job=job,
+        round=round_number,
+        weights_id=weights,
+        state_id=state,
+        progress_text="{}",
+        settings_text="{}",
+        ledger_text="{}",
+        created=timezone.now(),
+    )
+
+
 def make_world(weights: bytes) -> World:
     now = timezone.now()
     owner = User.objects.create_user("owner", password="x")
@@ -119,6 +132,7 @@ def make_world(weights: bytes) -> World:
     world.add(module, JobArtifact.Kind.MODULE, "model.wasm")
     world.add(weights, JobArtifact.Kind.WEIGHTS)
     world.add(validation, JobArtifact.Kind.VALIDATION, "validation.bin")
+    make_checkpoint(job, 0, sha(weights))
     dataset = job.dataset = Dataset.objects.create(manifest_text="[]", count=2, bytes=18, examples=8)
     job.save(update_fields=["dataset"])
     rows = [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 from datetime import timedelta
@@ -15,6 +16,7 @@ from checkpoints.services.artifacts import artifact_bytes, artifact_put_bytes, a
 from checkpoints.services.collector import collect
 from checkpoints.services.uploads import Declared, upload_create, upload_keep_slice, upload_note_done
 from checkpoints.store import store
+from checkpoints.store.files import FileStore
 from tests.checkpoints.conftest import make_world, sha
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
@@ -180,3 +182,36 @@ def test_deletes_only_under_the_lock_of_the_row(old, monkeypatch):
 
 def _check_in_transaction():
     assert connection.in_atomic_block
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bytes_put_while_the_collector_deletes_them_are_there_afterwards(monkeypatch):
+    """Two connections: the put has named its file before the collector deletes it, and must notice."""
+    artifact_put_bytes(BIG, timezone.now() - HOUR)
+    named, deleted = threading.Event(), threading.Event()
+    real_put, real_delete = FileStore.put, FileStore.delete
+
+    def put(self, temporary, sha256, *, durable):
+        real_put(self, temporary, sha256, durable=durable)
+        if not named.is_set():
+            named.set()
+            assert deleted.wait(10)
+
+    def delete(self, sha256):
+        assert named.wait(10)
+        real_delete(self, sha256)
+        deleted.set()
+
+    def put_again():
+        try:
+            artifact_put_bytes(BIG, timezone.now())
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(FileStore, "put", put)
+    monkeypatch.setattr(FileStore, "delete", delete)
+    putting = threading.Thread(target=put_again)
+    putting.start()
+    assert collect(timezone.now()).artifacts == 1
+    putting.join(20)
+    assert artifact_bytes(sha(BIG), len(BIG)) == BIG

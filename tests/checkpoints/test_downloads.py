@@ -19,7 +19,7 @@ from checkpoints.bytes import ranges
 from checkpoints.bytes.app import BytesApp
 from checkpoints.bytes.http import ClientGone, Request
 from checkpoints.bytes.ranges import BLOCK_BYTES, Piece, attachment, send_pieces
-from checkpoints.models import Artifact, Checkpoint, JobArtifact
+from checkpoints.models import Artifact, JobArtifact
 from checkpoints.services.artifacts import artifact_put_bytes
 from checkpoints.store import store
 from jobs.models import Attempt
@@ -27,10 +27,8 @@ from jobs.selectors import downloads
 from peers.models import Membership, Peer
 from peers.services.tokens import peer_create
 from tests.checkpoints.asgi import call
-from tests.checkpoints.conftest import World, bearer, make_job, sha
+from tests.checkpoints.conftest import World, bearer, make_checkpoint, make_job, sha
 from weei_core.errors import Forbidden, NotFound
-
-pytestmark = pytest.mark.db
 
 State = Membership.State
 BIG = os.urandom(BLOCK_BYTES * 2 + 100)
@@ -43,6 +41,7 @@ def get(world: World, data: bytes, headers=None, method="GET"):
 # --- Rights ---
 
 
+@pytest.mark.db
 def test_a_participant_at_work_reads_what_the_work_needs(world):
     auxiliary = b"auxiliary weights"
     world.add(auxiliary, JobArtifact.Kind.AUXILIARY)
@@ -88,6 +87,17 @@ def test_a_stranger_learns_nothing(world):
     assert b"not_found" in answers.pop()
     other = bearer(token)
     assert call(BytesApp(), "GET", f"/bytes/jobs/{uuid.uuid4()}/{sha(world.module)}", other).status == 404
+
+
+def test_a_denial_is_one_line_of_the_log(world, caplog):
+    """Who, what and why."""
+    caplog.set_level("INFO")
+    get(world, world.validation)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "checkpoints.bytes.app"]
+    assert str(world.peer.pk) in line
+    assert world.path(world.validation) in line
+    assert "403 forbidden" in line
+    assert world.token not in line
 
 
 def test_a_job_of_ones_own_opens_no_other(world):
@@ -145,6 +155,7 @@ READERS = {
 }
 
 
+@pytest.mark.db
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_and_kind(world, role):
     """The whole matrix: a new kind without a row fails. Nothing here is named by an attempt."""
@@ -176,6 +187,7 @@ def member(world: World, role: str) -> Peer:
     return world.peer
 
 
+@pytest.mark.db
 def test_one_query_authorizes_a_peer(world):
 
     with CaptureQueriesContext(
@@ -386,34 +398,26 @@ def test_a_name_is_cleaned(name, kept):
 
 @pytest.fixture
 def checkpoint(world, monkeypatch):
-    """Round 0 with a state; the metadata itself is tested where it is made."""
+    """Round 1 with a state; the metadata itself is tested where it is made."""
     state = os.urandom(20_000)
     world.add(state, JobArtifact.Kind.STATE)
-    Checkpoint.objects.create(
-        job=world.job,
-        round=0,
-        weights=Artifact.objects.get(pk=sha(world.weights)),
-        state=Artifact.objects.get(pk=sha(state)),
-        progress_text="{}",
-        settings_text="{}",
-        ledger_text="{}",
-        created=timezone.now(),
-    )
+    make_checkpoint(world.job, 1, sha(world.weights), sha(state))
     monkeypatch.setattr(downloads, "checkpoint_metadata", lambda found: b'{"version":2}')
     return b"\x0d\0\0\0" + b'{"version":2}' + world.weights + state
 
 
-def export(world, headers=None, round_number=0):
+def export(world, headers=None, round_number=1):
     path = f"/bytes/jobs/{world.job.pk}/checkpoints/{round_number}"
     return call(BytesApp(), "GET", path, world.session() if headers is None else headers)
 
 
+@pytest.mark.db
 def test_a_checkpoint_is_one_file(world, checkpoint):
     answer = export(world)
     assert (answer.status, answer.body) == (200, checkpoint)
     assert answer.headers["content-length"] == str(len(checkpoint))
     name = unquote(answer.headers["content-disposition"].rpartition("''")[2])
-    assert name == "Ziffern_„Eins“-round-0.weei-checkpoint"
+    assert name == "Ziffern_„Eins“-round-1.weei-checkpoint"
     assert answer.headers["cache-control"] == "private, no-cache"
     part = export(world, world.session() | {"Range": "bytes=10-20010", "If-Range": answer.headers["etag"]})
     assert (part.status, part.body) == (206, checkpoint[10:20_011])
@@ -423,7 +427,7 @@ def test_only_its_coordinator_exports_a_checkpoint(world, checkpoint):
     """C82, H3."""
     assert export(world, bearer(world.token)).status == 401
     assert export(world, world.session(User.objects.create_user("other"))).status == 404
-    assert export(world, round_number=1).status == 404
+    assert export(world, round_number=2).status == 404
 
 
 def test_a_checkpoint_with_a_damaged_part_is_not_exported(world, checkpoint):

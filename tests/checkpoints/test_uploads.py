@@ -29,8 +29,6 @@ from tests.checkpoints.conftest import OCTETS, TUS, bearer, make_world, sha
 from weei_core.errors import Invalid
 from weei_core.protocol import SLICE_BYTES
 
-pytestmark = pytest.mark.db
-
 UPLOADS = "/bytes/uploads"
 SMALL = b"\0\0\x80?" * 64
 BIG = struct.pack("<f", 0.5) * 20_000
@@ -66,6 +64,7 @@ def sized(request, transactional_db):
 # --- Updates in one request ---
 
 
+@pytest.mark.db
 def test_an_update_is_accepted_in_one_request(sized):
     world, data = sized
     answer = post(world, data, pieces=[data[:100], data[100:]])
@@ -80,6 +79,7 @@ def test_an_update_is_accepted_in_one_request(sized):
     assert Upload.objects.count() == 0
 
 
+@pytest.mark.db
 def test_the_same_again_is_a_success_marked_duplicate_and_is_not_read(sized):
     """C24, U1: counted once."""
     world, data = sized
@@ -266,6 +266,7 @@ def create(world, data, headers=None):
     return answer.headers["location"], {name: described[name] for name in described if not name.startswith("Upload")}
 
 
+@pytest.mark.db
 def test_an_update_comes_in_slices(transactional_db):
     world = make_world(bytes(len(BIG)))
     location, headers = create(world, BIG)
@@ -359,6 +360,7 @@ def test_slices_whose_hash_is_wrong_are_thrown_away(transactional_db):
     assert Attempt.objects.get().state == Attempt.State.LIVE
 
 
+@pytest.mark.db
 def test_slices_with_a_value_that_is_not_finite_fail_the_attempt(transactional_db):
     data = BIG[:-4] + b"\0\0\xc0\x7f"
     world = make_world(bytes(len(data)))
@@ -404,6 +406,7 @@ def test_a_crash_before_the_end_of_the_last_slice_lets_it_be_sent_again(transact
     assert Attempt.objects.get().sha256 == sha(BIG)
 
 
+@pytest.mark.db
 def test_a_newer_request_takes_over_from_a_connection_that_died_unnoticed(transactional_db):
     data = struct.pack("<f", 0.25) * 50_000
     world = make_world(bytes(len(data)))
@@ -444,6 +447,7 @@ def test_a_file_is_kept_as_the_coordinators_own(world, data):
     assert head(answer.headers["location"], world.session()).headers["upload-offset"] == str(len(data))
 
 
+@pytest.mark.db
 def test_a_file_comes_in_slices(world):
     data = os.urandom(100_000)
     location, headers = create(world, data, world.file_headers(data))
@@ -490,6 +494,7 @@ def test_a_name_never_decides_where_bytes_go(name, data):
     assert set(declared.sha256) <= set("0123456789abcdef")
 
 
+@pytest.mark.db
 def test_the_quota_counts_each_stored_file_once_and_what_is_announced(world, settings):
     used = storage_used(world.owner.pk)
     world.add(world.module, JobArtifact.Kind.ARCHIVE)
