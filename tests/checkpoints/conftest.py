@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,3 +162,10 @@ def make_world(weights: bytes) -> World:
 @pytest.fixture
 def world(transactional_db) -> World:
     return make_world(bytes(range(64)) * 4)
+
+
+@pytest.fixture(params=[b"\0\0\x80?" * 64, struct.pack("<f", 0.5) * 20_000], ids=["small", "big"])
+def sized(request, transactional_db):
+    """The same for updates that lie in the row and for updates that are files (C83)."""
+    world = make_world(bytes(len(request.param)))
+    return world, request.param
