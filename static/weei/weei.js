@@ -13,6 +13,7 @@ import { FromControl } from "./protocol.js";
 import { logicalCores } from "./training/workers.js";
 
 const TRAINING = "distributed-training";
+const REFRESH_MS = 15_000;
 
 /** Reading `localStorage` throws where a browser forbids it. @returns {Storage | undefined} */
 function localStorageOrNone() {
@@ -80,6 +81,7 @@ function build() {
   const peer = identity.known();
   if (peer) void connect(peer);
   if (watch) void training.watch(watch).catch((error) => reportError(error));
+  setInterval(() => training.refreshIfRunning(), REFRESH_MS);
   return Object.freeze({
     widgetsApi: Object.freeze({ get: (/** @type {string} */ id) => (id === TRAINING ? training : undefined) }),
   });

@@ -285,6 +285,26 @@ test("a server of another protocol version asks for a reload", () => {
   assert.match(String(session.state().participation.error), /Reload/);
 });
 
+test("a job chosen between hello and welcome is watched all the same", () => {
+  const { session, welcome } = make();
+  session.start();
+  FakeSocket.last.open();
+  session.watch("5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01");
+  assert.equal(FakeSocket.last.sent.length, 1);
+  welcome();
+  assert.deepEqual(FakeSocket.last.sent[1], { type: "watch", jobId: "5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01" });
+});
+
+test("a job's last update leaves nothing to wait for", async () => {
+  const { worker, says, stage } = await training();
+  worker.finish();
+  await until(() => stage() === "awaitingAggregation");
+  says({ job: JOB });
+  assert.equal(stage(), "awaitingAggregation");
+  says({ job: { ...JOB, status: "completed" } });
+  assert.equal(stage(), "waiting");
+});
+
 test("coordinators are told to look again, and everything after a reconnection", () => {
   const { session, hints, connect, welcome } = make();
   session.watch("5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01");

@@ -264,6 +264,12 @@ export class TrainingApi {
     );
   }
 
+  /** Hints may be lost: a job that still runs is looked at anyway. */
+  refreshIfRunning() {
+    const { coordinated } = this.#state;
+    if (coordinated && coordinated.status !== "completed") void this.refresh().catch((error) => this.#failed(error));
+  }
+
   /** Fetch the watched job again; calls that come meanwhile are answered by one more fetch. @returns {Promise<void>} */
   refresh() {
     if (this.#refreshing) {

@@ -43,6 +43,7 @@ export class TrainingSession {
   /** @type {Poller} */ #poller;
   /** @type {Preparation} */ #preparation;
   /** @type {Assignments} */ #assignments;
+  /** @type {string | null} the job that the running socket was told to watch */ #watched = null;
   #train;
   #watch;
   #options;
@@ -133,7 +134,7 @@ export class TrainingSession {
   /** @param {string | null} jobId */
   watch(jobId) {
     this.#watch = jobId;
-    this.#socket.send({ type: Client.watch, jobId });
+    if (this.#socket.send({ type: Client.watch, jobId })) this.#watched = jobId;
   }
 
   /** Take the training over from whichever tab has it now. */
@@ -184,6 +185,7 @@ export class TrainingSession {
 
   hello() {
     const held = this.#train ? this.#assignments.heldId : undefined;
+    this.#watched = this.#watch;
     return {
       protocol: PROTOCOL_VERSION,
       token: this.#options.peer.token,
@@ -229,6 +231,8 @@ export class TrainingSession {
     if (this.#sessionState !== "replaced") this.#sessionState = "connected";
     this.diagnostics.sequence = Math.max(this.diagnostics.sequence, message.sequence);
     if (this.#state?.job) this.#toServer.call();
+    // Chosen between hello and welcome, when nothing could be sent.
+    if (this.#watch !== this.#watched) this.watch(this.#watch);
     // What changed while the socket was down was told to nobody.
     if (this.#watch) this.#options.delegate.hint(this.#watch, ["everything"]);
   }
@@ -291,7 +295,8 @@ export class TrainingSession {
   /** No assignment now: waiting, unless the last one's merge is awaited or its error is shown. @param {import("../types.js").PeerJob | null} job */
   #rest(job) {
     const { stage } = this.diagnostics.clock;
-    const awaited = stage === "awaitingAggregation" && job && job.round === this.diagnostics.assignment?.round;
+    const merging = job !== null && job.status !== "completed" && job.round === this.diagnostics.assignment?.round;
+    const awaited = stage === "awaitingAggregation" && merging;
     if (awaited || stage === "error" || this.#preparation.running) return;
     this.diagnostics.assignment = null;
     this.#enter("waiting");
