@@ -15,11 +15,10 @@ from jobs.models import Job
 from jobs.services import modules
 from jobs.services.events import enqueue, job_event
 from jobs.services.lease import kept_alive
-from jobs.services.lifecycle import parse_settings_text
+from jobs.services.texts import info_of, parse_settings_text
 from peers.outbox import hint_job
 from weei_core import js_json
 from weei_core.errors import Conflict, NotFound, WeeiError
-from weei_core.model_info import parse_model_info
 
 Validation = Checkpoint.Validation
 MAX_REASON_CHARACTERS = 500
@@ -27,7 +26,7 @@ MAX_REASON_CHARACTERS = 500
 
 def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
     """Evaluate a checkpoint (the latest by default) on demand. Asked for twice, it runs once."""
-    info = parse_model_info(job.model_info_text.encode())
+    info = info_of(job)
     if not info.capabilities.evaluation:
         raise Conflict("The model does not declare evaluation.", field="capabilities.evaluation", code="no_evaluation")
     if job.validation_file_id is None:
@@ -85,7 +84,7 @@ def _lease(now: datetime) -> datetime:
 
 def _evaluate(checkpoint: Checkpoint) -> str:
     job = checkpoint.job
-    info = parse_model_info(job.model_info_text.encode())
+    info = info_of(job)
     assert job.validation_file_id is not None
     with modules.open_jail(job.module_id) as jail:
         found = modules.evaluate(

@@ -3,6 +3,8 @@
 import pytest
 from django.contrib.auth.models import User
 
+from tests.creation.training import Trainer
+
 
 @pytest.fixture(scope="session")
 def _var_dir(tmp_path_factory):
@@ -21,3 +23,10 @@ def _store(settings, tmp_path, _var_dir, monkeypatch):
 @pytest.fixture
 def user(db):
     return User.objects.create(username="alice")
+
+
+@pytest.fixture(scope="session")
+def trainer(tmp_path_factory):
+    made = Trainer(tmp_path_factory.mktemp("trainer"))
+    yield made
+    made.jail.close()

@@ -1,0 +1,186 @@
+"""Making a checkpoint again from its ledger, to see whether the same bytes come out.
+
+Needs what the ledger names by hash: module, start weights, state and chunks. Nothing of a server is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from pydantic import Field
+
+from weei_core import strict_json
+from weei_core.aggregation import AggregationSettings, MergeResult, WeightedSource, merge, method_named
+from weei_core.errors import Invalid
+from weei_core.jail.parent import InputFile, Jail
+from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.results import parse_train_result
+from weei_core.schema_types import Count, Loose, One, Positive, Sha256, Text, validate
+from weei_core.training_settings import TrainingSettings, parse_settings
+from weei_core.weights import FileSource
+
+PathOf = Callable[[str], Path]
+"""The verified file of an artifact, by its SHA-256."""
+
+
+class LedgerSlot(Loose):
+    """An update that counted: what was assigned, and what came back."""
+
+    item: Text
+    position: Count
+    chunk_sha256: Sha256
+    format: Text
+    record_start: Count | None = None
+    record_count: Positive
+    seed: Text
+    split: One
+    unique_examples: Positive
+    sha256: Sha256
+
+
+class LedgerStart(Loose):
+    weights: Sha256
+    state: Sha256 | None = None
+    step: Count = 0
+
+
+class LedgerResult(Loose):
+    weights: Sha256
+    state: Sha256 | None = None
+    step: Count = 0
+
+
+class Ledger(Loose):
+    """A round's ledger, or that of a job's first checkpoint (`initial_seed`, or `continued_from` a file)."""
+
+    schema_: Literal["weei-ledger"] = Field(alias="schema")
+    schema_version: One
+    code_version: Text
+    job_id: Text
+    round: Count
+    module: Sha256
+    result: LedgerResult
+    initial_seed: Text | None = None
+    continued_from: dict[str, Any] | None = None
+    start: LedgerStart | None = None
+    settings: dict[str, Any] | None = None
+    slots: tuple[LedgerSlot, ...] = ()
+
+
+def parse_ledger(text: str) -> Ledger:
+    return validate(Ledger, strict_json.loads(text, what="ledger"), "ledger")
+
+
+@dataclass
+class Comparison:
+    """What was made again, and where it differs from what the ledger says."""
+
+    updates: int = 0
+    differences: list[str] = field(default_factory=list)
+
+    def expect(self, name: str, told: object, found: object) -> None:
+        if told != found:
+            self.differences.append(f"{name} is {found}, the ledger says {told}")
+
+
+def rebuild_initial(ledger: Ledger, jail: Jail) -> Comparison:
+    """Let the module make its initial weights again from the ledger's seed."""
+    comparison = Comparison()
+    with tempfile.TemporaryFile() as out:
+        jail.run({"operation": "describe", "seed": ledger.initial_seed}, {}, {"weightsOut": out})
+        comparison.expect("The SHA-256 of the initial weights", ledger.result.weights, _sha256(out))
+    return comparison
+
+
+def rebuild_round(ledger: Ledger, jail: Jail, path_of: PathOf) -> Comparison:
+    """Train every slot again and merge what comes out. Raises `Invalid` for a ledger that lacks what this needs."""
+    if ledger.start is None or ledger.settings is None or not ledger.slots:
+        raise Invalid("The ledger of a round must hold start, settings and slots; found one that does not.")
+    settings = parse_settings(ledger.settings, for_experience=False)
+    start = path_of(ledger.start.weights)
+    told = jail.run({"operation": "describe"}, {"weights": InputFile(start)})
+    info = parse_model_info(str(told["modelInfo"]).encode())
+    comparison = Comparison()
+    with contextlib.ExitStack() as stack:
+        updates = []
+        for slot in ledger.slots:
+            out = stack.enter_context(tempfile.TemporaryFile())
+            weight = _train(ledger.round, slot, settings, info, jail, start, path_of(slot.chunk_sha256), out)
+            comparison.updates += 1
+            comparison.expect(f"{slot.item}: uniqueExamples", slot.unique_examples, weight)
+            comparison.expect(f"{slot.item}: the SHA-256 of the update", slot.sha256, _sha256(out))
+            updates.append(WeightedSource(FileSource(out), weight, (slot.position, slot.record_start or 0)))
+        result = _merge(ledger.start, settings.aggregation, info, start, updates, path_of)
+    comparison.expect("The SHA-256 of the weights", ledger.result.weights, result.weights_sha256)
+    comparison.expect("The SHA-256 of the aggregation state", ledger.result.state, result.state_sha256)
+    comparison.expect("The aggregation step", ledger.result.step, result.step)
+    return comparison
+
+
+def _train(
+    number: int,
+    slot: LedgerSlot,
+    settings: TrainingSettings,
+    info: ModelInfo,
+    jail: Jail,
+    start: Path,
+    data: Path,
+    out: BinaryIO,
+) -> int:
+    """Play one assignment; its weight in the average."""
+    part = {} if slot.record_start is None else {"record_start": slot.record_start, "record_count": slot.record_count}
+    work = {
+        "settings": settings.train_text,
+        "round": number,
+        "seed": slot.seed,
+        "data": {"format": slot.format, **part},
+    }
+    inputs = {"weights": InputFile(start), "data": InputFile(data)}
+    outcome = jail.run({"operation": "train", "work": work}, inputs, {"weightsOut": out})
+    result = strict_json.loads(str(outcome["result"]), what="train")
+    return parse_train_result(
+        result, assigned=slot.record_count, experience=False, declared_metrics=info.metric_ids
+    ).unique_examples
+
+
+def _merge(
+    before: LedgerStart,
+    method: AggregationSettings,
+    info: ModelInfo,
+    start: Path,
+    updates: list[WeightedSource],
+    path_of: PathOf,
+) -> MergeResult:
+    """A state of the method's own size goes on; another method's, which always has another size, does not."""
+    vectors = method_named(method.method).state_vectors
+    kept = path_of(before.state) if before.state else None
+    if kept is not None and kept.stat().st_size != vectors * start.stat().st_size:
+        kept = None
+    ranges = (info.aggregation and info.aggregation.average_only) or ()
+    with contextlib.ExitStack() as stack:
+        weights_out = stack.enter_context(tempfile.TemporaryFile())
+        state_out = stack.enter_context(tempfile.TemporaryFile()) if vectors else None
+        return merge(
+            start=FileSource(stack.enter_context(start.open("rb"))),
+            updates=updates,
+            state=FileSource(stack.enter_context(kept.open("rb"))) if kept else None,
+            step=before.step + 1 if kept else 1,
+            method=method,
+            average_only=[(part.offset, part.bytes) for part in ranges],
+            weights_out=weights_out,
+            state_out=state_out,
+        )
+
+
+def _sha256(file: BinaryIO) -> str:
+    file.seek(0)
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
