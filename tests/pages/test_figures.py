@@ -4,6 +4,7 @@ import math
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -103,7 +104,7 @@ def test_a_shared_file_counts_once(owner, job):
 
 def test_the_admin_lists_and_searches_every_model(job):
     client = Client()
-    client.force_login(factories.User.objects.create_superuser("root", password="x"))
+    client.force_login(User.objects.create_superuser("root", password="x"))
     models = [model for model in admin.site._registry if model._meta.app_label in ("jobs", "peers", "checkpoints")]
     assert len(models) == 18
     for model in models:
@@ -114,7 +115,7 @@ def test_the_admin_lists_and_searches_every_model(job):
 
 def test_the_admin_cannot_change_or_delete_a_row(job):
     client = Client()
-    client.force_login(factories.User.objects.create_superuser("root", password="x"))
+    client.force_login(User.objects.create_superuser("root", password="x"))
     page = client.get(reverse("admin:jobs_job_change", args=[job.pk]))
     assert page.status_code == 200 and b'name="_save"' not in page.content
     client.post(reverse("admin:jobs_job_change", args=[job.pk]), {"name": "changed"})
@@ -126,7 +127,7 @@ def test_admin_actions_call_the_services(job):
     factories.make_participant(job)
     running = factories.make_job(job.owner, name="Running", status="running")
     client = Client()
-    client.force_login(factories.User.objects.create_superuser("root", password="x"))
+    client.force_login(User.objects.create_superuser("root", password="x"))
     data = {"action": "pause", "_selected_action": [job.pk, running.pk]}
     text = client.post(reverse("admin:jobs_job_changelist"), data, follow=True).content.decode()
     assert Job.objects.get(pk=running.pk).status == "paused"
@@ -137,7 +138,7 @@ def test_admin_actions_call_the_services(job):
 def test_the_admin_revokes_links_and_never_shows_hashes(job):
     link = factories.make_invitation(job)
     client = Client()
-    client.force_login(factories.User.objects.create_superuser("root", password="x"))
+    client.force_login(User.objects.create_superuser("root", password="x"))
     client.post(reverse("admin:peers_invitation_changelist"), {"action": "revoke", "_selected_action": [link.pk]})
     link.refresh_from_db()
     assert link.revoked_at is not None

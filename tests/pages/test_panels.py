@@ -28,8 +28,14 @@ def lasting(text):
     return re.sub(r'data-marker="\d+"|name="csrfmiddlewaretoken" value="[^"]*"', "", text)
 
 
+def found(pattern, text):
+    match = re.search(pattern, text, re.S)
+    assert match is not None, pattern
+    return match
+
+
 def marker(text):
-    return int(re.search(r'data-marker="(\d+)"', text)[1])
+    return int(found(r'data-marker="(\d+)"', text)[1])
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -134,7 +140,7 @@ def test_validation_on_demand_shows_that_it_runs(job, owner_client):
 def test_missing_metrics_are_dashes_never_zero(job, owner_client):
     """D1: round 0 has no training metrics and this round was not validated."""
     factories.make_checkpoint(job, 1, validated=False, metrics_text='{"loss": 0.0}')
-    row = re.search(r'<tr>(?:(?!</tr>).)*checkpoints/1/".*?</tr>', panel(owner_client, job, "checkpoints"), re.S)[0]
+    row = found(r'<tr>(?:(?!</tr>).)*checkpoints/1/".*?</tr>', panel(owner_client, job, "checkpoints"))[0]
     cells = re.findall(r'<td data-label="([^"]*)" class="number">([^<]*)</td>', row)
     values = dict(cells)
     assert values["Loss, training"] == "0"
@@ -144,7 +150,7 @@ def test_missing_metrics_are_dashes_never_zero(job, owner_client):
 def test_a_link_is_shown_once_with_its_code(job, owner_client):
     response = post(owner_client, job, "invitation-new", {"uses": "3", "days": "2"})
     text = response.content.decode()
-    url = re.search(r'value="(http://[^"]+/join/[^"]+/)"', text)[1]
+    url = found(r'value="(http://[^"]+/join/[^"]+/)"', text)[1]
     assert "<svg" in text and "style=" not in text
     assert "weei:invitations" in response.headers["HX-Trigger"]
     assert "no-store" in response.headers["Cache-Control"]
@@ -230,7 +236,7 @@ def test_unknown_figures_are_dashes(job, owner_client):
     text = panel(owner_client, job, "diagnostics")
     assert "unknown" not in text
     assert re.search(r'data-label="Mode"[^>]*><span>—', text)
-    assert re.search(r'data-label="Now"[^>]*>—<', text)
+    assert re.search(r'data-label="Speed"[^>]*><span>—<', text)
 
 
 def test_says_whether_all_use_the_same_settings_and_model(job, owner_client):

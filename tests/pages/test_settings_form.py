@@ -109,6 +109,11 @@ def test_saving_counts_from_the_next_round_and_tells_the_page(job, owner_client)
     assert (settings["epochs"], settings["aggregation"]["momentum"]) == (7, 0.5)
 
 
+def test_a_learning_rate_can_be_taken_away(job, owner_client):
+    save(owner_client, job, learningRate="")
+    assert "learningRate" not in json.loads(Job.objects.get(pk=job.pk).settings_text)
+
+
 def test_a_refusal_stands_beside_its_field_and_keeps_what_was_typed(job, owner_client):
     """C77: typed text stays."""
     response = save(owner_client, job, method="fedavgm", momentum="1.5", batchSize="77")
