@@ -134,7 +134,11 @@ class PeerConsumer(JsonSocket):
         self.trains, self.session = message.train, peer.session
         await self._welcome(peer)
         if message.watch is not None:
-            await self._follow(message.watch)
+            try:
+                await self._follow(message.watch)
+            except WeeiError as error:
+                # The peer itself is welcome: whose job it may watch is a matter of its page.
+                await self._refuse(error, "watch")
 
     async def _welcome(self, peer: Peer) -> None:
         self._sequence = await in_cache(last_sequence, peer.pk)

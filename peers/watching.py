@@ -28,6 +28,8 @@ TICKS_PER_LIVE = 4
 TICKS_PER_CHECK = 12
 """A page that signed out hears nothing more after this many ticks (and one look at the database)."""
 
+PARTS = frozenset({"status", "round", "participants", "checkpoints", "invitations", "settings", "events"})
+
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
@@ -49,8 +51,9 @@ class JobWatch:
 
     def __init__(self, job_id: UUID, scope: Any, send: Send) -> None:
         self.job_id = job_id
-        self.what: set[str] = set()
-        """Parts of the job that changed since the last word about them."""
+        self.what: set[str] = set(PARTS)
+        """Parts of the job that changed since the last word about them: at first all, because nobody was listening
+        between the page's last look and now."""
         self._scope = scope
         self._send = send
         self._sent: dict[str, tuple[int, bool]] = {}

@@ -1,0 +1,1 @@
+from tests.peers.services import sent  # noqa: F401 - a fixture of every test here
