@@ -90,7 +90,10 @@ async function answer(id, method, args) {
   try {
     const action = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
     if (!action) throw new Error(`${method} is not a method of the control Worker.`);
-    post(FromControl.answer, { id, result: await action(args) });
+    const result = await action(args);
+    // Before the answer, so that a page that waited for its command sees what it did.
+    if (session) post(FromControl.state, { state: session.state() });
+    post(FromControl.answer, { id, result });
   } catch (error) {
     const { message, code, field, body } = /** @type {import("./net/http.js").Problem} */ (error);
     post(FromControl.answer, { id, error: { message: message || String(error), code, field, body } });
