@@ -40,6 +40,8 @@ def attempt_end(attempt_id: UUID, *, state: Attempt.State, reason: str, now: dat
         Round.objects.filter(pk=slot.round_id).update(live=F("live") - 1)
         slot_stop(slot, reason=reason, is_error=state == Attempt.State.FAILED, now=now)
         round_settle(slot.round_id, now)
+        # If the round goes on, its item may be for somebody who joined late and waits.
+        deal_round(slot.round_id, now)
         hint_peers([attempt.peer_id])
         hint_job(slot.round.job_id, "round", "participants")
         return True

@@ -6,18 +6,21 @@ import random
 import pytest
 
 from checkpoints.models import Checkpoint
-from jobs.models import Attempt, Job, Requeued, Round, Slot
-from tests.jobs.world import Participant, make_job, merge_due, run_to_end, start, weights_of
+from jobs.models import Attempt, Job, Requeued, Round
+from tests.jobs.world import (
+    Participant,
+    assert_invariants,
+    make_job,
+    merge_due,
+    received_items,
+    run_to_end,
+    start,
+    trained,
+    weights_of,
+)
+from weei_core.errors import Conflict
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
-
-
-def trained_chunks(job):
-    received = Slot.objects.filter(round__job=job, status="received").select_related("round", "chunk")
-    by_pass = {}
-    for slot in received:
-        by_pass.setdefault(slot.round.pass_no, []).append(slot.chunk.chunk_id)
-    return by_pass
 
 
 def test_forty_chunks_four_participants_three_epochs_make_thirty_checkpoints():
@@ -29,9 +32,10 @@ def test_forty_chunks_four_participants_three_epochs_make_thirty_checkpoints():
     rounds = list(Checkpoint.objects.filter(job=job).values_list("round", flat=True))
     assert rounds == list(range(31))
     everything = sorted(f"c{i + 1}" for i in range(40))
-    assert {p: sorted(c) for p, c in trained_chunks(job).items()} == {0: everything, 1: everything, 2: everything}
+    assert {p: sorted(c) for p, c in received_items(job).items()} == {0: everything, 1: everything, 2: everything}
     assert Attempt.objects.filter(state="received").count() == 120
     assert not job.incomplete
+    assert_invariants(job)
 
 
 def test_one_participant_alone_gets_its_own_weights_as_the_checkpoint():
@@ -42,16 +46,12 @@ def test_one_participant_alone_gets_its_own_weights_as_the_checkpoint():
     assignment = member.assignment
     member.train()
     merge_due(job)
-    from tests.jobs.world import trained
-
     assert weights_of(job).tobytes() == trained(assignment)
     assert job.status == Job.Status.COMPLETED
 
 
 def test_start_is_refused_while_nobody_can_train():
     """C19: no empty rounds spin."""
-    from weei_core.errors import Conflict
-
     job = make_job()
     with pytest.raises(Conflict, match="Nobody can train yet"):
         start(job)
@@ -82,3 +82,4 @@ def test_requeued_queue_is_empty_at_the_end():
     last = Checkpoint.objects.filter(job=job).last()
     assert (last.dataset_epoch, last.dataset_progress, last.remaining_items) == (2, 2.0, 0)
     assert json.loads(last.metrics_text) == {"loss": 0.5}
+    assert_invariants(job)

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import uuid
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -17,12 +18,14 @@ from django.utils import timezone
 
 from checkpoints.models import Checkpoint, JobArtifact
 from checkpoints.services.artifacts import NewArtifact, artifact_put_bytes, artifact_source, job_artifact_add
-from jobs.models import Chunk, Dataset, Job, Round
+from jobs.domain.progress import chunk_lists, progress_from
+from jobs.models import Attempt, Chunk, Dataset, Job, Requeued, Round, Slot
 from jobs.selectors.peer_state import assignment_of
 from jobs.services import lifecycle, participants
 from jobs.services.aggregation import round_merge
+from jobs.services.dealing import order_of
 from jobs.services.preparing import ready_key
-from jobs.services.updates import update_accept
+from jobs.services.updates import attempt_failed, update_accept
 from peers.models import Membership, Peer
 from peers.services.invitations import invitation_create
 from peers.services.tokens import peer_create
@@ -47,14 +50,24 @@ def owner(name="alice"):
 
 
 def make_job(
-    *, chunks=4, records=8, weights=(1.0, -2.0, 0.5, 0.0), info=None, user=None, capabilities=None, **settings
+    *,
+    chunks=4,
+    records=8,
+    weights=(1.0, -2.0, 0.5, 0.0),
+    info=None,
+    user=None,
+    capabilities=None,
+    validation=False,
+    **settings,
 ):
-    """A ready job with checkpoint 0. `settings` go over the defaults; `capabilities` into ModelInfo."""
+    """A ready job with checkpoint 0. `settings` go over the defaults; `capabilities` into ModelInfo; `records` is the
+    number of every chunk, or one number for each."""
+    counts = [records] * chunks if isinstance(records, int) else list(records)
     now = timezone.now()
     info = {**MODEL_INFO, **(info or {}), **({"capabilities": capabilities} if capabilities else {})}
     start = artifact_put_bytes(np.asarray(weights, "<f4").tobytes(), now)
     module = artifact_put_bytes(b"\0asm" + uuid.uuid4().bytes, now)
-    dataset = Dataset.objects.create(manifest_text="[]", count=chunks, bytes=chunks * 8, examples=chunks * records)
+    dataset = Dataset.objects.create(manifest_text="[]", count=chunks, bytes=chunks * 8, examples=sum(counts))
     for index in range(chunks):
         data = artifact_put_bytes(f"chunk {index} of {dataset.pk}".encode(), now)
         Chunk.objects.create(
@@ -65,8 +78,8 @@ def make_job(
             artifact=data,
             bytes=data.bytes,
             format="toy",
-            example_count=records,
-            first_example=index * records,
+            example_count=counts[index],
+            first_example=sum(counts[:index]),
         )
     chosen = parse_settings({**SETTINGS, **settings}, for_experience=False)
     job = Job.objects.create(
@@ -82,6 +95,8 @@ def make_job(
         settings_text=chosen.text,
         job_seed=chosen.seed or "7",
         dataset=dataset,
+        validation_file=artifact_put_bytes(b"held out", now) if validation else None,
+        validation_format="toy" if validation else "",
     )
     job_artifact_add(job, module.sha256, JobArtifact.Kind.MODULE, "toy.wasm")
     job_artifact_add(job, start.sha256, JobArtifact.Kind.WEIGHTS, "")
@@ -100,16 +115,26 @@ def make_job(
     return job
 
 
+def open_link(peer: Peer, job: Job, **options) -> None:
+    """The peer opens a new invitation link of the job."""
+    _, url = invitation_create(job, **options)
+    participants.invitation_open(peer, url.rstrip("/").split("/")[-1], timezone.now())
+
+
+def hello(peer: Peer, *, attempt=None, session=None) -> bool:
+    peer.refresh_from_db()
+    return participants.peer_hello(peer, train=True, session=session, attempt_id=attempt, now=timezone.now())
+
+
 class Participant:
     """A fake peer. `train` answers its assignment with weights that depend on nothing but the assignment."""
 
     def __init__(self, job: Job, *, ready: bool = True):
         self.job = job
         self.peer, self.token = peer_create()
-        _, url = invitation_create(job)
-        participants.invitation_open(self.peer, url.rstrip("/").split("/")[-1], timezone.now())
+        open_link(self.peer, job)
         participants.invitation_decide(self.peer, job.pk, True, timezone.now())
-        participants.peer_hello(self.peer, train=True, session=None, attempt_id=None, now=timezone.now())
+        hello(self.peer)
         if ready:
             self.ready()
 
@@ -124,6 +149,27 @@ class Participant:
     def assignment(self) -> dict | None:
         self.peer.refresh_from_db()
         return assignment_of(self.peer, timezone.now())
+
+    @property
+    def attempt(self) -> Attempt:
+        return Attempt.objects.select_related("slot__round").get(pk=self.assignment["attemptId"])
+
+    @property
+    def item(self) -> str | None:
+        """The id of what it works on."""
+        found = self.assignment
+        return found["chunkId"] if found else None
+
+    def fail(self, reason="it trapped"):
+        """Its assignment ends in an error."""
+        attempt_failed(peer=self.peer, attempt_id=uuid.UUID(self.assignment["attemptId"]), reason=reason)
+
+    def lost(self):
+        """Its lease ended a moment ago; nothing has noticed yet."""
+        self.seen(timezone.now() - timedelta(seconds=31))
+
+    def leave(self):
+        participants.participant_leave(self.peer, self.job.pk)
 
     def seen(self, at: datetime):
         Peer.objects.filter(pk=self.peer.pk).update(seen_at=at, lease_until=at + timedelta(seconds=30))
@@ -186,9 +232,114 @@ def run_to_end(job: Job, members: list[Participant], most=500):
 def weights_of(job: Job, round_no: int | None = None) -> np.ndarray:
     found = Checkpoint.objects.filter(job=job).order_by("round")
     checkpoint = found.last() if round_no is None else found.get(round=round_no)
-    source = artifact_source(checkpoint.weights_id)
+    return np.frombuffer(artifact_body(checkpoint.weights_id), "<f4")
+
+
+def received_items(job: Job) -> dict[int, list[str]]:
+    """Chunk ids of the accepted slots by pass."""
+    by_pass = defaultdict(list)
+    for slot in Slot.objects.filter(round__job=job, status="received").select_related("round", "chunk"):
+        by_pass[slot.round.pass_no].append(slot.chunk.chunk_id)
+    return dict(by_pass)
+
+
+def checkpoint_lists(checkpoint: Checkpoint):
+    """Trained and remaining ids as an exported file has them."""
+    dataset = checkpoint.job.dataset
+    ids = dict(dataset.chunks.values_list("index", "chunk_id"))
+    return chunk_lists(progress_from(checkpoint.progress_text), order_of(checkpoint.pass_order, dataset.count), ids)
+
+
+def assert_invariants(job: Job):
+    """I1 to I5 and I10, and that the counters of the round at work are what its rows say."""
+    job.refresh_from_db()
+    checkpoints = list(Checkpoint.objects.filter(job=job).order_by("round"))
+    rounds = list(Round.objects.filter(job=job).order_by("number"))
+    slots = list(Slot.objects.filter(round__job=job).select_related("round", "chunk"))
+    attempts = list(Attempt.objects.filter(slot__round__job=job).select_related("slot"))
+    _check_rounds(job, checkpoints, rounds)
+    _check_bytes(checkpoints)
+    _check_counters(job, rounds, attempts)
+    _check_updates(checkpoints, rounds, attempts)
+    _check_cover(job, slots)
+    seeds = defaultdict(set)
+    for slot in slots:
+        seeds[slot.round_id, slot.chunk_id, slot.record_start].add(slot.seed)
+    assert all(len(found) == 1 for found in seeds.values()), "I5: another try has another seed"
+
+
+def _check_rounds(job, checkpoints, rounds):
+    numbers = [c.round for c in checkpoints]
+    assert numbers == list(range(job.first_round, job.first_round + len(checkpoints))), f"I1: checkpoints {numbers}"
+    done = [r.number for r in rounds if r.state == Round.State.DONE]
+    assert done == numbers[1:], f"I1: rounds done {done}, checkpoints {numbers}"
+    assert len(rounds) - len(done) <= 1, "more than one round is at work"
+
+
+def _check_bytes(checkpoints):
+    for checkpoint in checkpoints:
+        for sha256 in filter(None, [checkpoint.weights_id, checkpoint.state_id]):
+            body = artifact_body(sha256)
+            assert hashlib.sha256(body).hexdigest() == sha256, "I2"
+            assert np.isfinite(np.frombuffer(body, "<f4")).all(), "I2"
+
+
+def _check_counters(job, rounds, attempts):
+    live = [a for a in attempts if a.state == Attempt.State.LIVE]
+    assert len({a.peer_id for a in live}) == len(live)
+    for at in rounds:
+        mine = [a for a in attempts if a.slot.round_id == at.pk]
+        assert at.live == sum(a.state == Attempt.State.LIVE for a in mine), f"round {at.number}: live"
+        assert at.received == sum(a.state == Attempt.State.RECEIVED and a.unique_examples > 0 for a in mine)
+        assert at.live == 0 or at.state == Round.State.OPEN
+        assert not (at.state == Round.State.OPEN and at.live == 0 and at.received), "a full round is open"
+    assert not (job.status == Job.Status.COMPLETED and live)
+
+
+def _check_updates(checkpoints, rounds, attempts):
+    """I3: accepted on the round's own start, once per slot. I10: accepted means in the ledger, or discarded there."""
+    weights = {c.round: c.weights_id for c in checkpoints}
+    ledgers = {c.round: json.loads(c.ledger_text) for c in checkpoints}
+    for at in rounds:
+        assert at.start_weights == weights[at.number - 1], "I3: another start"
+        mine = [a for a in attempts if a.slot.round_id == at.pk]
+        kept = [a for a in mine if a.state == Attempt.State.RECEIVED]
+        assert len({a.slot_id for a in kept}) == len(kept), "I3: a slot counts twice"
+        assert all(a.slot.status == Slot.Status.RECEIVED for a in kept)
+        if at.state == Round.State.DONE:
+            ledger = ledgers[at.number]
+            assert {s["attempt"] for s in ledger["slots"]} == {str(a.pk) for a in kept}, "I10"
+            assert {s["attempt"] for s in ledger["discarded"]} == {str(a.pk) for a in mine} - {
+                str(a.pk) for a in kept
+            }, "I10"
+
+
+def _check_cover(job, slots):
+    """I4: every record of every pass is trained, at work, waiting or skipped: exactly one of them."""
+    chunks = {c.index: c for c in job.dataset.chunks.all()}
+    parts = defaultdict(list)
+    for slot in slots:
+        if slot.status != Slot.Status.STOPPED:
+            parts[slot.round.pass_no, slot.chunk.index].append((slot.record_start, slot.record_count))
+    for row in Requeued.objects.filter(job=job):
+        parts[job.pass_no, row.chunk_index].append((row.record_start, row.record_count))
+    for index in order_of(job.pass_order, job.dataset.count)[job.cursor :]:
+        parts[job.pass_no, index].append((0, chunks[index].example_count))
+    passes = range(job.pass_no if job.skipped_items else 0, job.pass_no + 1)
+    for pass_no in passes:
+        for index, chunk in chunks.items():
+            at = 0
+            for first, count in sorted(parts[pass_no, index]):
+                assert first == at, f"I4: pass {pass_no}, {chunk.chunk_id}: {sorted(parts[pass_no, index])}"
+                at += count
+            assert at == chunk.example_count, f"I4: pass {pass_no}, {chunk.chunk_id}: {parts[pass_no, index]}"
+    lists = checkpoint_lists(Checkpoint.objects.select_related("job__dataset").filter(job=job).latest("round"))
+    remaining = {lists.work_items[i]["sourceChunkId"] if i in lists.work_items else i for i in lists.remaining}
+    assert sorted([*lists.trained, *remaining]) == sorted(c.chunk_id for c in chunks.values()), "I4"
+
+
+def artifact_body(sha256: str) -> bytes:
+    source = artifact_source(sha256)
     buffer = bytearray(source.size)
     source.readinto(0, memoryview(buffer))
-    return np.frombuffer(bytes(buffer), "<f4")
-
-
+    return bytes(buffer)
