@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from checkpoints.models import Checkpoint, JobArtifact
 from checkpoints.services.artifacts import artifact_reference, job_artifact_add
+from jobs.domain.progress import trained_share
 from jobs.models import Chunk, Dataset, Job, Requeued
 from jobs.services.dealing import order_store, requeued_row
 from jobs.services.events import enqueue, job_event
@@ -139,7 +140,6 @@ def _first_checkpoint(job: Job, plan: Plan) -> Checkpoint:
     due = bool(schedule and schedule.enabled and plan.files.validation)
     seed = None if origin else seeds.format_seed(seeds.initial_weights_seed(plan.job_seed))
     total = len(plan.manifest.chunks)
-    open_chunks = {item.position for item in place.progress.requeued}
     return Checkpoint.objects.create(
         job=job,
         round=job.first_round,
@@ -155,7 +155,7 @@ def _first_checkpoint(job: Job, plan: Plan) -> Checkpoint:
         settings_text=job.settings_text,
         ledger_text=first_ledger_text(job, seed, plan.weights.sha256, origin.facts() if origin else None),
         remaining_items=total - place.progress.cursor + len(place.progress.requeued),
-        dataset_progress=(place.progress.cursor - len(open_chunks)) / total,
+        dataset_progress=trained_share(place.progress, total),
         validation=Checkpoint.Validation.DUE if due else Checkpoint.Validation.NONE,
         created=timezone.now(),
     )

@@ -13,42 +13,43 @@ from weei_core.checkpoint_metadata import AggregationState, Artifact, build_meta
 
 
 def checkpoint_metadata(checkpoint: Checkpoint) -> bytes:
-    job = checkpoint.job
-    info = strict_json.as_object(strict_json.loads(job.model_info_text), "modelInfo")
-    weights = checkpoint.weights
-    extra: dict[str, Any] = {}
-    if job.dataset_id is not None and job.dataset is not None:
-        ids = dict(Chunk.objects.filter(dataset_id=job.dataset_id).values_list("index", "chunk_id"))
-        order = order_of(checkpoint.pass_order, job.dataset.count)
-        lists = chunk_lists(progress_from(checkpoint.progress_text), order, ids)
-        later = checkpoint.next_order or checkpoint.pass_order
-        extra = {
-            "chunk_order": [ids[i] for i in order_of(later, job.dataset.count)] if later else None,
-            "trained_chunk_ids": lists.trained,
-            "remaining_chunk_ids": lists.remaining,
-            "remaining_work_items": lists.work_items or None,
-        }
-    state = None
-    if checkpoint.state is not None:
-        state = AggregationState(
-            checkpoint.aggregation_method,
-            checkpoint.aggregation_step,
-            checkpoint.state.bytes,
-            checkpoint.state_id or "",
-        )
+    """What stands before the weights of a `.weei-checkpoint`. Equal checkpoints of equal jobs give equal bytes."""
+    job, weights = checkpoint.job, checkpoint.weights
+    metrics = strict_json.as_object(strict_json.loads(checkpoint.metrics_text), "metrics")
     return build_metadata(
         job_id=str(job.pk),
         module=Artifact(job.module_id, job.module_file_name, job.module.bytes, job.module_id),
-        model_info=info,
+        model_info=strict_json.as_object(strict_json.loads(job.model_info_text), "modelInfo"),
         settings=strict_json.as_object(strict_json.loads(checkpoint.settings_text), "settings"),
         round_number=checkpoint.round,
         weights=Artifact(weights.sha256, f"round-{checkpoint.round}.f32", weights.bytes, weights.sha256),
-        metrics={
-            k: strict_json.as_number(v, k)
-            for k, v in strict_json.as_object(strict_json.loads(checkpoint.metrics_text), "metrics").items()
-        },
+        metrics={name: strict_json.as_number(value, name) for name, value in metrics.items()},
         examples_processed=checkpoint.examples_processed,
         incomplete=job.incomplete and not Checkpoint.objects.filter(job=job, round__gt=checkpoint.round).exists(),
-        aggregation_state=state,
-        **extra,
+        aggregation_state=_state(checkpoint),
+        **_dataset_progress(checkpoint),
     )
+
+
+def _dataset_progress(checkpoint: Checkpoint) -> dict[str, Any]:
+    dataset = checkpoint.job.dataset
+    if dataset is None:
+        return {}
+    ids = dict(Chunk.objects.filter(dataset=dataset).values_list("index", "chunk_id"))
+    order = order_of(checkpoint.pass_order, dataset.count)
+    lists = chunk_lists(progress_from(checkpoint.progress_text), order, ids)
+    # The order that goes on in later passes; one that was never shuffled is the manifest's, and is left out.
+    later = list(order_of(checkpoint.next_order or checkpoint.pass_order, dataset.count))
+    return {
+        "chunk_order": None if later == list(range(dataset.count)) else [ids[i] for i in later],
+        "trained_chunk_ids": lists.trained,
+        "remaining_chunk_ids": lists.remaining,
+        "remaining_work_items": lists.work_items or None,
+    }
+
+
+def _state(checkpoint: Checkpoint) -> AggregationState | None:
+    state = checkpoint.state
+    if state is None:
+        return None
+    return AggregationState(checkpoint.aggregation_method, checkpoint.aggregation_step, state.bytes, state.sha256)
