@@ -5,11 +5,11 @@ export default [
   { ignores: ["static/vendor/**", ".venv/**", "var/**"] },
   js.configs.recommended,
   {
-    files: ["static/weei/**/*.js"],
+    files: ["static/weei/**/*.js", "static/pages/**/*.js"],
     languageOptions: { ecmaVersion: 2023, sourceType: "module", globals: { ...globals.browser, ...globals.worker } },
   },
   {
-    files: ["static/weei/host/node*.js", "tests/js/**/*.js"],
+    files: ["static/weei/host/node*.js", "tests/js/**/*.js", "tests/pages/**/*.js"],
     languageOptions: { ecmaVersion: 2023, sourceType: "module", globals: { ...globals.node } },
   },
   {
