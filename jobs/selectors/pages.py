@@ -193,13 +193,14 @@ def _item_name(item: Requeued, names: dict[int, str]) -> str:
 @dataclass(frozen=True)
 class EventRow:
     event: JobEvent
-    details: dict[str, Any]
+    facts: list[tuple[str, Any]]
+    """Pairs, because a template would take a fact that is named "items" for the method of a dictionary."""
 
 
 def recent_events(job: Job) -> list[EventRow]:
     """Newest first."""
     found = JobEvent.objects.filter(job=job).order_by("-id")[:EVENTS_SHOWN]
-    return [EventRow(event, json.loads(event.details_text)) for event in found]
+    return [EventRow(event, list(json.loads(event.details_text).items())) for event in found]
 
 
 def checkpoint_of(job: Job, round_no: int) -> Checkpoint:

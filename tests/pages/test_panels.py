@@ -8,6 +8,7 @@ from django.urls import reverse
 from checkpoints.models import Checkpoint
 from diagnostics.live import snapshot_put
 from jobs.models import Job, Requeued
+from jobs.services.events import job_event
 from jobs.views.panels import PANELS
 from peers.models import Invitation, Membership
 from tests.pages import factories
@@ -304,3 +305,9 @@ def test_older_checkpoints_are_a_page_away(job, owner_client, monkeypatch):
 def test_a_page_that_cannot_be_read_is_the_newest(before, job, owner_client):
     response = owner_client.get(reverse("job-checkpoints", args=[job.pk]), {"before": before})
     assert response.status_code == 200
+
+
+def test_the_history_shows_every_fact_whatever_its_name(job, owner_client):
+    job_event(job.pk, "round.dealt", items=3, round=7)
+    text = panel(owner_client, job, "events")
+    assert "items:</span> 3" in text and "round:</span> 7" in text
