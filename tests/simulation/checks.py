@@ -8,6 +8,7 @@ import math
 import struct
 
 from jobs.domain.progress import chunk_lists, progress_from
+from jobs.domain.queue import Item
 from jobs.domain.states import ParticipantFacts, participant_state
 from tests.simulation import merging, toy
 from tests.simulation.export import chunk_ids, write_checkpoint
@@ -89,15 +90,11 @@ class Checks:
         assert slot.seed == self.seeds[key], f"another seed for {key}"
 
     def _pieces(self, pass_no: int) -> Pieces:
-        """Trained or skipped in a pass."""
-        found = {position: list(pieces) for position, pieces in self.trained.get(pass_no, {}).items()}
-        for skipped_in, item in self.store.skips:
-            if skipped_in == pass_no:
-                found.setdefault(item.position, []).append((item.record_start, item.record_count))
-        return found
+        """Trained in a pass, by position."""
+        return {position: list(pieces) for position, pieces in self.trained.get(pass_no, {}).items()}
 
     def _conserved(self, at: Round | None) -> None:
-        """I4: every record of the pass is trained, skipped, at work, requeued or undealt, in one of them once."""
+        """I4: every record of the pass is trained, at work, requeued (or skipped) or undealt, in one of them once."""
         job = self.store.job
         pieces = self._pieces(job.pass_no)
         items = [row.item for row in self.store.requeued]
@@ -122,6 +119,9 @@ class Checks:
 
     def _whole_pass(self, pass_no: int) -> None:
         pieces = self._pieces(pass_no)
+        for skipped_in, item in self.store.skips:
+            if skipped_in == pass_no:
+                pieces.setdefault(item.position, []).append((item.record_start, item.record_count))
         found = sorted(sum(length for _, length in pieces.get(p, [])) for p in range(len(self.world.server.records)))
         assert found == sorted(self.world.server.records), f"pass {pass_no} ended with records untrained"
 
@@ -144,7 +144,7 @@ class Checks:
         store, places = self.store, [item.place for item in items]
         assert places == sorted(places) and len(items) <= len(members)
         assert [(m.accepted_at, m.id) for m in members] == sorted((m.accepted_at, m.id) for m in members)
-        left = [row.item.place for row in store.requeued if not row.held]
+        left = [row.item.place for row in store.requeued if not row.held and not row.skipped]
         assert not left or min(left) > max(places), "an item was passed over"
         if len(items) < len(members):
             assert not left and store.job.cursor == len(store.job.order), "a member got nothing, an item is left"
@@ -160,6 +160,24 @@ class Checks:
             if finished and factor and not self.world.arriving(live.id) and self.world.first_timer(live.peer):
                 middle = (finished[(len(finished) - 1) // 2] + finished[len(finished) // 2]) / 2
                 assert took <= max(30, factor * middle), "a straggler blocks its round"
+
+    def item_failed(self, item: Item) -> None:
+        """An item is held for errors of its records only, at least three of them."""
+        slots = [slot for at in self.store.rounds.values() if at.pass_no == self.store.job.pass_no for slot in at.slots]
+        failed = [
+            slot
+            for slot in slots
+            if slot.item.position == item.position
+            and slot.item.record_start <= item.record_start < slot.item.record_start + slot.item.record_count
+            and slot.attempts[-1].state == "failed"
+        ]
+        assert len(failed) >= 3, f"{item} is held after {len(failed)} errors"
+
+    def deals_failed(self, at: Round, ended: int) -> None:
+        """The job pauses for deals that ended only in errors; a deal with a loss does not count."""
+        deals = [[s.attempts[-1].state for s in at.slots if s.deal == deal] for deal in range(ended + 1)]
+        counted = [states for states in deals if states and not {"expired", "left"} & set(states)]
+        assert all(set(states) == {"failed"} for states in counted[-3:]) and len(counted) >= 3, f"paused after {deals}"
 
     def participant(self, member) -> None:
         live = self.world.server.assignment(member)
@@ -265,7 +283,7 @@ class Checks:
 
     def _validation(self, made: Checkpoint) -> None:
         chosen = self.world.store.job.settings.validation_schedule
-        last = self.store.job.status == "completed" and made.round == max(self.store.checkpoints)
+        last = self.store.job.status == "completed"
         by = (
             made.round % chosen.every == 0
             if chosen.unit == "round"
@@ -276,7 +294,9 @@ class Checks:
     # ------------------------------------------------------------- the end
 
     def end(self) -> None:
-        job = self.store.job
+        job, schedule = self.store.job, self.store.job.settings.validation_schedule
+        latest = self.store.checkpoints[max(self.store.checkpoints)]
+        assert latest.validation or not (schedule and schedule.enabled), "the last checkpoint is not validated"
         assert job.status == "completed", f"the job is {job.status}: {job.error}"
         total = sum(self.world.server.records) * job.settings.epochs
         done = sum(length for passed in self.trained.values() for pieces in passed.values() for _, length in pieces)

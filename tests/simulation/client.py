@@ -62,7 +62,7 @@ class Client:
         if self.member is None:
             store.put(store.members, self.id, Member(self.id, self.world.now))
         elif not self.member.current:
-            store.set(self.member, current=True, paused=False)
+            store.set(self.member, current=True, accepted_at=self.world.now)
         server.seen(self.member)
 
     def hello(self, tab: int) -> None:
@@ -153,12 +153,12 @@ class Client:
         if not self.online:
             self.world.at(self.away_until + 0.1, self.trained, tab, work)
             return
-        if self.world.chance("errors", 0.3):
+        if self.world.chance("errors"):
             attempt = self.world.store.attempts[work.attempt]
             self.world.request(self.world.server.attempt_end, attempt, "failed", "out of memory")
             self.poll()
             return
-        took = self.world.rng.uniform(0.05, 0.6) * (10 if self.world.chance("slow", 0.2) else 1)
+        took = self.world.rng.uniform(0.05, 0.6) * (10 if self.world.chance("slow") else 1)
         self.uploading_until = self.world.now + took + 0.1
         self.world.after(took, self.upload, tab, work)
 
@@ -183,7 +183,7 @@ class Client:
             return
         body, report = self.update(work)
         declared = toy.sha(body)
-        if self.world.chance("invalid", 0.3):
+        if self.world.chance("invalid"):
             body, declared, report = self._spoil(body, declared, report)
         answer = self.world.request(self.world.server.upload, work.attempt, body, declared, report)
         if answer is LOST or isinstance(answer, Refused) and str(answer) == "wrong_hash":
@@ -208,7 +208,7 @@ class Client:
     def _answered(self, answer, tab: int, work: Assignment, declared: str) -> None:
         if not isinstance(answer, Refused):
             self.world.checks.receipt(work.attempt, declared)
-            if self.world.chance("double", 0.5):
+            if self.world.chance("double"):
                 self.world.after(self.world.rng.uniform(0, 5), self.upload, tab, work, again=True)
         if self.work is work:
             self.work = None

@@ -7,7 +7,7 @@ from jobs.domain.rounds import straggler_limit
 from jobs.domain.states import COMPLETED, PAUSED, READY, RUNNING, check_transition
 from tests.simulation.merging import MERGE_LEASE, MERGE_TRIES
 from tests.simulation.server import LEASE, Refused, Server
-from tests.simulation.store import Attempt, Requeued
+from tests.simulation.store import Attempt, Requeued, Round
 from weei_core import seeds
 
 SWEEP_GAP = 10.0
@@ -42,10 +42,18 @@ def resume(server: Server) -> None:
         for row in store.requeued:
             if row.held:
                 _unhold(server, row)
-        at = store.rounds.get(store.job.round_no)
-        if at is not None and at.state == "closing":
-            store.set(at, tries=0)
+    at = store.rounds.get(store.job.round_no)
+    if at is not None and at.state == "closing":
+        _merge_again(server, at)
     go_on(server)
+
+
+def _merge_again(server: Server, at: Round, **fields) -> None:
+    """A round whose merge failed or was tried too often gets all its tries back."""
+    store = server.store
+    with store.transaction():
+        store.set(at, state="closing", tries=0, merging_at=server.now, **fields)
+        store.on_commit(lambda: server.world.enqueue_merge(at.number))
 
 
 def _unhold(server: Server, row: Requeued) -> None:
@@ -59,18 +67,17 @@ def go_on(server: Server) -> None:
     store, job = server.store, server.store.job
     if job.status != RUNNING:
         return
+    if job.finishing:
+        _finish(server)
+        return
     at = store.rounds.get(job.round_no)
+    if at is not None and at.state == "failed":
+        _merge_again(server, at, settings=job.settings, closing_at=server.now)
+        return
     with store.transaction():
-        if job.finishing and (at is None or at.state in ("open", "done") and not at.live):
-            server.complete(incomplete=True)
-        elif at is None or at.state == "done":
+        if at is None or at.state == "done":
             server.round_open(job.round_no + 1)
-        elif at.state == "failed":
-            store.set(at, state="closing", tries=0, merging_at=server.now, settings=job.settings)
-            store.on_commit(lambda: server.world.enqueue_merge(at.number))
-        elif at.state == "closing":
-            store.on_commit(lambda: server.world.enqueue_merge(at.number))
-        else:
+        elif at.state == "open":
             server.deal_round(at)
 
 
@@ -81,18 +88,24 @@ def finish(server: Server) -> None:
     if job.status == READY:
         raise Refused("wrong_status")
     with store.transaction():
-        store.set(job, finishing=True)
+        store.set(job, finishing=True, status=RUNNING, error="")
         server.world.log("finishing")
+    at = store.rounds.get(job.round_no)
+    if at is not None and at.state == "closing":
+        store.set(at, tries=0)
+    _finish(server)
+
+
+def _finish(server: Server) -> None:
+    """What was received closes the round, and its merge completes the job; else it ends here."""
     for attempt in server.live_attempts():
         server.attempt_end(attempt, "left", "the coordinator finished the job")
-    with store.transaction():
-        at = store.rounds.get(job.round_no)
-        if at is None or at.state != "closing":
+    at = server.store.rounds.get(server.store.job.round_no)
+    if at is not None and at.state == "failed":
+        _merge_again(server, at, settings=server.store.job.settings, closing_at=server.now)
+    elif at is None or at.state == "done" or at.state == "open" and at.live == 0:
+        with server.store.transaction():
             server.complete(incomplete=True)
-        elif job.status == PAUSED:
-            store.set(job, status=RUNNING)
-            store.set(at, tries=0)
-            store.on_commit(lambda: server.world.enqueue_merge(at.number))
 
 
 def change_settings(server: Server, settings) -> None:
@@ -122,7 +135,7 @@ def retry(server: Server, row: Requeued) -> None:
 def skip(server: Server, row: Requeued) -> None:
     store, job = server.store, server.store.job
     with store.transaction():
-        store.remove(store.requeued, row)
+        store.set(row, held=False, skipped=True)
         store.set(job, incomplete=True, skipped=job.skipped + 1)
         store.append(store.skips, (job.pass_no, row.item))
         server.world.log("skipped", row.item.place)
@@ -149,9 +162,7 @@ class Sweeper:
         self.looked_at = monotonic
         heard, self.heard = self.heard, []
         for peer in heard:
-            member = store.members[peer]
-            if server.seen(member):
-                server.returned(member)
+            server.seen(store.members[peer])
         last = server.now if store.swept_at is None else store.swept_at
         store.statement()
         store.swept_at = server.now
@@ -190,11 +201,7 @@ class Sweeper:
             due = job.status == RUNNING or job.status == PAUSED and at.tries < MERGE_TRIES
             if due and at.merging_at < server.now - MERGE_LEASE:
                 server.world.enqueue_merge(at.number)
-        elif at is not None and at.state == "open" and at.live == 0 and at.received > 0:
-            with server.store.transaction():
-                server.settle(at)
-        elif at is None or at.state != "open" or at.live == 0:
-            go_on(server)
+        go_on(server)
 
 
 def is_straggler(server: Server, attempt: Attempt) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 from jobs.domain.progress import chunk_lists, progress_from
 from tests.simulation.store import Checkpoint
@@ -18,6 +19,8 @@ from weei_core.checkpoint_file import (
     verify,
     write_header,
 )
+from weei_core.dataset_manifest import DatasetManifest
+from weei_core.model_info import ModelInfo
 from weei_core.training_settings import parse_settings
 
 MODULE = Artifact("0" * 64, "toy.wasm", 8, "0" * 64)
@@ -64,13 +67,12 @@ def write_checkpoint(world, made: Checkpoint) -> CheckpointFile:
     return header
 
 
-def place_of(header: CheckpointFile, records: list[int]):
+def place_of(header: CheckpointFile, records: list[int], *, cuts: bool):
     """Where a job made with `resume` starts, by the service that makes such jobs."""
     from jobs.services.continuing import Origin  # needs Django, which the rest of the simulation does not
 
-    manifest = SimpleNamespace(
-        chunks=[SimpleNamespace(id=f"chunk-{index}", example_count=count) for index, count in enumerate(records)]
+    chunks = [SimpleNamespace(id=f"chunk-{index}", example_count=count) for index, count in enumerate(records)]
+    info = SimpleNamespace(capabilities=SimpleNamespace(record_ranges=cuts))
+    return Origin(Path("unused"), header, resume=True).place(
+        cast(DatasetManifest, SimpleNamespace(chunks=chunks)), cast(ModelInfo, info)
     )
-    origin = Origin(Path("unused"), header, resume=True)
-    origin.check_resume(parse_settings(header.metadata["settings"], for_experience=False), manifest)  # type: ignore[arg-type]
-    return origin.place(manifest)  # type: ignore[arg-type]

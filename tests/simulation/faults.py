@@ -1,4 +1,4 @@
-"""What goes wrong, drawn from the seed. Every run allows its own few kinds of fault, so that rare mixtures happen too."""
+"""What goes wrong, drawn from the seed. Every run has its own few kinds of fault, so that rare mixtures happen too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ METHODS = (
 
 @dataclass(frozen=True)
 class Profile:
-    """One run. `hot`: the chunk whose updates are too large for a step with momentum, if any."""
+    """One run. `hot`: the chunk whose updates are too large for a step with momentum, if any. `intensity`: how often
+    an upload, a training or a merge goes wrong, where the run has such faults."""
 
     peers: int
     records: tuple[int, ...]
@@ -34,6 +35,7 @@ class Profile:
     faults: frozenset[str]
     chaos_seconds: float
     fault_every: float
+    intensity: float = 0.3
     shuffled: bool = False
 
 
@@ -54,20 +56,21 @@ def settings_of(epochs: int, aggregation: dict, *, factor: float, every: int) ->
 def draw(rng: random.Random, *, harmless: bool) -> Profile:
     """Mostly small jobs; some with 40 chunks."""
     chunks = rng.choice((1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 40))
-    epochs = rng.choice((1, 1, 2, 3)) if chunks <= 12 else 1
+    epochs = rng.choice((1, 2, 2, 3)) if chunks <= 12 else 1
     kinds = sorted(HARMLESS) if harmless else [*PEER_FAULTS, *SERVER_FAULTS, *COORDINATOR_FAULTS]
     faults = frozenset(rng.sample(kinds, rng.randint(1 if harmless else 0, min(len(kinds), 9))))
     return Profile(
         peers=rng.randint(1, 6),
         records=tuple(rng.choice((1, 2, 3, 5, 8, 13, 50)) for _ in range(chunks)),
-        cuts=rng.random() < 0.5,
+        cuts=rng.random() < 0.6,
         hot=rng.randrange(chunks) if not harmless and rng.random() < 0.1 else None,
         settings=settings_of(
             epochs, rng.choice(METHODS), factor=0 if harmless else rng.choice((0, 2, 5)), every=rng.randint(0, 4)
         ),
         faults=faults,
         chaos_seconds=rng.uniform(20, 160),
-        fault_every=rng.uniform(1.5, 8),
+        fault_every=rng.uniform(4, 12) if harmless else rng.uniform(1.5, 8),
+        intensity=rng.uniform(0.1, 0.9),
         shuffled=rng.random() < 0.3,
     )
 
@@ -131,13 +134,13 @@ class Nemesis:
         """The coordinator removes a participant, which finds out by itself."""
         client = self._client()
         if client.member is not None:
-            self.world.request(self.world.server.leave, client.member)
+            self.world.request(self.world.server.leave, client.member, risky=True)
             self.world.after(self._uniform(5, 60), client.join)
 
     def pause_peer(self) -> None:
         member = self._client().member
         if member is not None and member.current:
-            self.world.request(self.world.server.pause_member, member, not member.paused)
+            self.world.request(self.world.server.pause_member, member, not member.paused, risky=True)
 
     def kill_web(self) -> None:
         self.world.kill_web()
@@ -161,10 +164,9 @@ class Nemesis:
         waiting = [s.attempts[-1].sha for s in at.slots if s.status == "received"] if at and at.state != "done" else []
         if waiting:
             name = self.world.rng.choice(waiting)
-            if self.world.rng.random() < 0.5:
-                store.files.pop(name, None)
-            else:
-                store.files[name] = store.files.get(name, b"")[::-1]
+            data = store.files.pop(name, b"")
+            if data and self.world.rng.random() < 0.5:
+                store.files[name] = data[::-1]
 
     def pause(self) -> None:
         status = self.world.store.job.status

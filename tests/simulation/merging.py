@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 
 from jobs.domain.progress import Progress
-from jobs.domain.rounds import After, Position, after_checkpoint, validation_due
+from jobs.domain.rounds import After, Position, after_checkpoint
 from tests.simulation import toy
 from tests.simulation.server import Server
 from tests.simulation.store import Attempt, Checkpoint, Round, Slot
@@ -28,7 +28,7 @@ class Running:
     """A run of the merge task: the round and what it found received when it began."""
 
     round: Round
-    deal: int
+    closing_at: float
     updates: list[Attempt]
 
 
@@ -40,7 +40,12 @@ def begin(server: Server, number: int) -> Running | None:
             server.pause_with_error(f"round {number} could not be merged in {at.tries} tries")
         return None
     server.store.set(at, tries=at.tries + 1, merging_at=server.now)
-    return Running(at, at.deal, received(at))
+    return Running(at, at.closing_at, received(at))
+
+
+def _still_closing(run: Running) -> bool:
+    """Over the updates that this run has read: a round that opened again meanwhile closes at another time."""
+    return run.round.state == "closing" and run.round.closing_at == run.closing_at
 
 
 def received(at: Round) -> list[Attempt]:
@@ -65,7 +70,7 @@ def finish(server: Server, run: Running) -> None:
     if result.state_sha256:
         store.files[result.state_sha256] = state
     with store.transaction():
-        if run.round.state != "closing" or run.round.deal != run.deal:
+        if not _still_closing(run):
             return
         store.set(run.round, state="done")
         made = _checkpoint(server, run, result)
@@ -90,15 +95,13 @@ def merged(server: Server, at: Round, updates: list[Attempt]) -> tuple[MergeResu
         weights_out=weights_out,
         state_out=state_out if method_named(chosen.method).state_vectors else None,
     )
-    for attempt, data in sources:
-        if toy.sha(data) != attempt.sha:
-            raise LostUpdate(attempt.slot)
     return result, weights_out.getvalue(), state_out.getvalue()
 
 
 def _stored(server: Server, attempt: Attempt) -> bytes:
+    """Verified before it is read: a damaged update must not look like a step that is not finite."""
     data = server.store.files.get(attempt.sha)
-    if data is None:
+    if data is None or toy.sha(data) != attempt.sha:
         raise LostUpdate(attempt.slot)
     return data
 
@@ -106,10 +109,9 @@ def _stored(server: Server, attempt: Attempt) -> bytes:
 def _return_to_open(server: Server, run: Running, slot: Slot) -> None:
     store, at = server.store, run.round
     with store.transaction():
-        if at.state != "closing" or at.deal != run.deal or slot.attempts[-1].state != "received":
+        if not _still_closing(run):
             return
-        # Another run may still hold the update that is gone now: the new deal fences it.
-        store.set(at, state="open", received=at.received - 1, deal=at.deal + 1)
+        store.set(at, state="open", received=at.received - 1, tries=0)
         store.set(slot.attempts[-1], state="expired", reason="the stored update is missing or damaged")
         server.slot_stop(slot, "stored update lost", is_error=False)
         server.settle(at)
@@ -118,8 +120,12 @@ def _return_to_open(server: Server, run: Running, slot: Slot) -> None:
 
 def _fail(server: Server, run: Running) -> None:
     with server.store.transaction():
-        if run.round.state == "closing" and run.round.deal == run.deal:
-            server.store.set(run.round, state="failed", error="the step is not finite")
+        if not _still_closing(run):
+            return
+        server.store.set(run.round, state="failed", error="the step is not finite")
+        if server.store.job.finishing:
+            server.complete(incomplete=True)
+        else:
             server.pause_with_error(f"round {run.round.number} was not merged")
 
 
@@ -145,28 +151,16 @@ def _checkpoint(server: Server, run: Running, result: MergeResult) -> Checkpoint
         metrics=average_metrics(["loss"], reports),
         examples=sum(weight for weight, _ in reports),
         pass_no=job.pass_no,
-        left=len(job.order) - job.cursor + len(server.store.requeued),
+        left=server.left(),
         shuffles=job.shuffles,
         skipped=job.skipped,
     )
 
 
 def _advance(server: Server, made: Checkpoint) -> None:
-    store, job = server.store, server.store.job
+    job = server.store.job
     what = after_checkpoint(Position(job.pass_no, made.left, job.settings.epochs), finishing=job.finishing)
-    schedule = job.settings.validation_schedule
-    if schedule is not None:
-        due = validation_due(
-            enabled=schedule.enabled,
-            unit=schedule.unit,
-            every=schedule.every,
-            round_no=made.round,
-            first=False,
-            last=what == After.COMPLETED,
-            ends_pass=made.left == 0,
-            passes=job.pass_no + 1,
-        )
-        store.set(made, validation=due)
+    server.validation(made, ends_pass=made.left == 0)
     if what == After.COMPLETED:
         remains = made.left > 0 or job.pass_no + 1 < job.settings.epochs
         server.complete(incomplete=job.incomplete or remains)

@@ -14,11 +14,12 @@ from jobs.domain.rounds import (
     Verdict,
     after_checkpoint,
     failed_deals_after,
+    validation_due,
     verdict,
 )
 from jobs.domain.states import COMPLETED, PAUSED, RUNNING, check_transition
 from tests.simulation import toy
-from tests.simulation.store import Attempt, Member, Requeued, Round, Slot, Store
+from tests.simulation.store import Attempt, Checkpoint, Member, Requeued, Round, Slot, Store
 from weei_core import seeds
 from weei_core.weights import first_non_finite
 
@@ -67,7 +68,7 @@ class Server:
         store, job = self.store, self.store.job
         if job.round_no != number - 1 or job.status != RUNNING or job.finishing:
             return
-        store.set(job, round_no=number)
+        store.set(job, round_no=number, failed_deals=0)
         start = store.checkpoints[number - 1].weights
         store.put(store.rounds, number, Round(number, job.pass_no, job.settings, start))
         self.deal_round(store.rounds[number])
@@ -76,15 +77,15 @@ class Server:
         store, job = self.store, self.store.job
         if at.state != "open" or job.status != RUNNING or job.finishing:
             return
+        if at.live == 0 and at.received == 0 and self.left() == 0 and not self._pass_go_on(at):
+            return
         in_deal = [slot.peer for slot in at.slots if slot.deal == at.deal]
         busy = [attempt.peer for attempt in self.live_attempts()]
+        self.world.saw_active(self.active())
         members = [m for m in self.active() if m.id not in in_deal and m.id not in busy]
         if not members:
             return
-        self._leave_empty_pass(at)
-        if job.status != RUNNING:
-            return
-        waiting = [row for row in store.requeued if not row.held]
+        waiting = [row for row in store.requeued if not row.held and not row.skipped]
         queue = PassQueue(job.order, job.cursor, tuple(row.item for row in waiting), self.records.__getitem__)
         dealt = deal(queue, len(members), cut=self.cuts and not in_deal, max_parts=MAX_PARTS)
         if not dealt.items:
@@ -94,17 +95,20 @@ class Server:
         self._slots_create(at, members, dealt.items)
         store.append(at.members_at_deals, (at.deal, len(members)))
 
-    def _leave_empty_pass(self, at: Round) -> None:
-        """The last item of a pass was skipped: nothing can be merged, so the same round number serves the next pass."""
+    def left(self) -> int:
+        """Items of the pass that no round has taken; held ones too, skipped ones not."""
         job = self.store.job
-        if at.live or at.received or self.store.requeued or job.cursor < len(job.order):
-            return
-        what = after_checkpoint(Position(job.pass_no, 0, job.settings.epochs), finishing=False)
-        if what == After.COMPLETED:
-            self.complete(incomplete=job.incomplete)
-        else:
-            self.pass_next()
-            self.store.set(at, pass_no=job.pass_no)
+        return len(job.order) - job.cursor + sum(not row.skipped for row in self.store.requeued)
+
+    def _pass_go_on(self, at: Round) -> bool:
+        """What was left of the pass was skipped: the round takes the next pass, or the job ends."""
+        job = self.store.job
+        if after_checkpoint(Position(job.pass_no, 0, job.settings.epochs), finishing=False) == After.COMPLETED:
+            self.complete(incomplete=True)
+            return False
+        self.pass_next()
+        self.store.set(at, pass_no=job.pass_no)
+        return True
 
     def _queue_store(self, waiting: list[Requeued], rest: PassQueue) -> None:
         kept = list(rest.requeued)
@@ -135,6 +139,8 @@ class Server:
 
     def pass_next(self) -> None:
         job = self.store.job
+        for row in [row for row in self.store.requeued if row.skipped]:
+            self.store.remove(self.store.requeued, row)
         self.store.set(job, pass_no=job.pass_no + 1, cursor=0, order=job.next_order or job.order, next_order=None)
 
     def complete(self, *, incomplete: bool) -> None:
@@ -143,11 +149,27 @@ class Server:
             return
         check_transition(job.status, COMPLETED)
         self.store.set(job, status=COMPLETED, incomplete=incomplete)
+        self.validation(self.store.checkpoints[max(self.store.checkpoints)], last=True)
         self.world.log("completed", incomplete)
+
+    def validation(self, made: Checkpoint, *, last: bool = False, ends_pass: bool = False) -> None:
+        """Ask for the validation of a checkpoint if the schedule says so."""
+        schedule = self.store.job.settings.validation_schedule
+        if schedule is not None and validation_due(
+            enabled=schedule.enabled,
+            unit=schedule.unit,
+            every=schedule.every,
+            round_no=made.round,
+            first=made.round == self.store.job.first_round,
+            last=last,
+            ends_pass=ends_pass,
+            passes=made.pass_no + (made.left == 0),
+        ):
+            self.store.set(made, validation=True)
 
     def pause_with_error(self, error: str) -> None:
         job = self.store.job
-        if job.status == RUNNING:
+        if job.status in (RUNNING, PAUSED):
             self.store.set(job, status=PAUSED, error=error, failed_deals=0)
             self.world.log("paused", error)
 
@@ -179,22 +201,20 @@ class Server:
         store.set(slot, status="stopped", finished_at=self.now)
         store.append(store.requeued, Requeued(item, held=errors >= ITEM_ERRORS))
         if errors >= ITEM_ERRORS:
+            self.world.checks.item_failed(item)
             self.pause_with_error(f"item {item.place} failed {errors} times: {reason}")
 
     def settle(self, at: Round) -> None:
-        store, job = self.store, self.store.job
+        store = self.store
         if at.state != "open":
             return
         what = verdict(live=at.live, received=at.received)
         if what == Verdict.CLOSE:
-            store.set(at, state="closing", merging_at=self.now)
-            store.set(job, failed_deals=0)
+            store.set(at, state="closing", closing_at=self.now, merging_at=self.now)
             store.on_commit(lambda: self.world.enqueue_merge(at.number))
         elif what == Verdict.DEAL_AGAIN:
             ended = at.deal
             store.set(at, deal=ended + 1)
-            if job.finishing:
-                return
             if self._deals_may_go_on(at, ended):
                 self.deal_round(at)
 
@@ -205,6 +225,7 @@ class Server:
         self.store.set(job, failed_deals=failed)
         if failed < DEAL_ERRORS:
             return True
+        self.world.checks.deals_failed(at, ended)
         self.pause_with_error(f"round {at.number}: {failed} deals in a row ended only in errors")
         return False
 
@@ -269,7 +290,8 @@ class Server:
                 self.attempt_end(live, "left", reason)
 
     def assignment(self, member: Member) -> Attempt | None:
-        return next((live for live in self.live_attempts() if live.peer == member.id), None)
+        own = [live for live in self.live_attempts() if live.peer == member.id and member.current]
+        return own[0] if own else None
 
     def training(self, attempt: Attempt) -> None:
         if attempt.state == "live":
@@ -299,8 +321,9 @@ class Server:
     def _accept(self, attempt: Attempt, body: bytes, declared: str, report: dict) -> str:
         store, slot = self.store, attempt.slot
         weight = report["uniqueExamples"]
-        right = report["round"] == slot.round.number and 1 <= weight <= slot.item.record_count
-        if attempt.state == "live" and not right:
+        if attempt.state == "live" and report["round"] != slot.round.number:
+            raise Refused("stale_attempt")
+        if attempt.state == "live" and not 1 <= weight <= slot.item.record_count:
             self._refuse(attempt, "invalid_report")
         with store.transaction():
             if attempt.state == "received":

@@ -47,6 +47,7 @@ class Round:
     deal: int = 0
     tries: int = 0
     merging_at: float = 0.0
+    closing_at: float = 0.0
     error: str = ""
     slots: list[Slot] = field(default_factory=list)
     members_at_deals: list[tuple[int, int]] = field(default_factory=list)
@@ -82,6 +83,7 @@ class Attempt:
 class Requeued:
     item: Item
     held: bool = False
+    skipped: bool = False
 
 
 @dataclass(eq=False)

@@ -13,14 +13,15 @@ from tests.simulation.checks import Checks, Pieces
 from tests.simulation.client import LOST, Client
 from tests.simulation.faults import HARMLESS, Nemesis, Profile, settings_of
 from tests.simulation.server import Refused, Server
-from tests.simulation.store import Checkpoint, Job, Killed, Requeued, Store
+from tests.simulation.store import Checkpoint, Job, Killed, Member, Requeued, Store
 from weei_core.errors import Conflict as WrongStatus
 
 SWEEP = 5.0
 STEPS = 60_000
 PROGRESS_SECONDS = 90.0
 DRAIN_SECONDS = 40.0
-CHANCES = {"lost": 0.12, "kill_web": 0.02, "kill_worker": 0.15, "doubled_task": 0.3, "slow_merge": 0.3}
+RARE = {"lost": 0.12, "kill_web": 0.02}  # these are asked for with every message
+KINDS = {"kill_risky": "kill_web"}  # what takes several transactions dies between them more often
 
 
 class World:
@@ -46,6 +47,7 @@ class World:
         self._ids = 0
         self.web_down_until = self.redis_down_until = self.worker_down_until = 0.0
         self.worker = 0
+        self.lease_ended = False
         count = len(profile.records)
         self.store = Store(job or Job(profile.settings, list(range(count))))
         self.store.requeued += [Requeued(item) for item in requeued]
@@ -97,8 +99,9 @@ class World:
     def chaos(self) -> bool:
         return self.now < self.profile.chaos_seconds
 
-    def chance(self, kind: str, share: float) -> bool:
-        return kind in self.profile.faults and self.chaos and self.rng.random() < share
+    def chance(self, kind: str) -> bool:
+        happens = KINDS.get(kind, kind) in self.profile.faults and self.chaos
+        return happens and self.rng.random() < RARE.get(kind, self.profile.intensity)
 
     def next_id(self) -> int:
         self._ids += 1
@@ -111,17 +114,17 @@ class World:
 
     # ------------------------------------------------------------- processes and messages
 
-    def request(self, act, *args):
+    def request(self, act, *args, risky: bool = False):
         """A request to the web process: refused, or lost on the way there, inside, or on the way back."""
-        if self.chance("lost", CHANCES["lost"]):
+        if self.chance("lost"):
             return LOST
-        answer = self._as_web(act, *args)
-        return LOST if self.chance("lost", CHANCES["lost"]) else answer
+        answer = self._as_web(act, *args, risky=risky)
+        return LOST if self.chance("lost") else answer
 
-    def _as_web(self, act, *args):
+    def _as_web(self, act, *args, risky: bool = False):
         if self.now < self.web_down_until:
             return LOST
-        if self.chance("kill_web", CHANCES["kill_web"]):
+        if self.chance("kill_risky" if risky else "kill_web"):
             self.store.kill_in = self.rng.randrange(14)
         try:
             return act(*args)
@@ -142,7 +145,7 @@ class World:
             except WrongStatus as error:
                 raise Refused(error.code) from error
 
-        self.request(press)
+        self.request(press, risky=True)
 
     def kill_web(self, seconds: float | None = None) -> None:
         self.log("web killed")
@@ -157,20 +160,20 @@ class World:
         self.worker_down_until = max(self.worker_down_until, self.now + down)
 
     def heartbeat(self, peer: int) -> None:
-        if (
-            self.now >= self.web_down_until
-            and not self.chance("lost", CHANCES["lost"])
-            and peer not in self.sweeper.heard
-        ):
+        if self.now >= self.web_down_until and not self.chance("lost") and peer not in self.sweeper.heard:
             self.sweeper.heard.append(peer)
 
     def hint(self, peer: int) -> None:
-        if self.now >= self.redis_down_until and not self.chance("lost", CHANCES["lost"]):
+        if self.now >= self.redis_down_until and not self.chance("lost"):
             self.after(self.rng.uniform(0.01, 0.1), self.clients[peer].poll)
 
     def arriving(self, attempt: int) -> bool:
         """Bytes of its update came lately."""
         return any(c.work and c.work.attempt == attempt and self.now <= c.uploading_until for c in self.clients)
+
+    def saw_active(self, active: Sequence[Member]) -> None:
+        """A deal asked who is active; remember if somebody was missing."""
+        self.lease_ended |= len(active) < len(self.clients)
 
     def first_timer(self, peer: int) -> bool:
         slots = [s for at in self.store.rounds.values() for s in at.slots]
@@ -179,9 +182,9 @@ class World:
     # ------------------------------------------------------------- tasks
 
     def enqueue_merge(self, number: int) -> None:
-        if self.now < self.redis_down_until or self.chance("lost", CHANCES["lost"]):
+        if self.now < self.redis_down_until or self.chance("lost"):
             return
-        for _ in range(2 if self.chance("doubled_task", CHANCES["doubled_task"]) else 1):
+        for _ in range(2 if self.chance("doubled_task") else 1):
             self.at(
                 max(self.now, self.worker_down_until) + self.rng.uniform(0.01, 0.2), self._merge, number, self.worker
             )
@@ -192,7 +195,7 @@ class World:
         run = self._as_worker(merging.begin, self.server, number)
         if run is None:
             return
-        took = self.rng.uniform(0.02, 0.3) if not self.chance("slow_merge", CHANCES["slow_merge"]) else 18.0
+        took = self.rng.uniform(0.02, 0.3) if not self.chance("slow_merge") else 18.0
         for tick in range(1, int(took // 5) + 1):
             self.after(5.0 * tick, self._still_merging, run, worker)
         self.after(took, self._merge_ends, run, worker)
@@ -206,7 +209,7 @@ class World:
             self._as_worker(merging.finish, self.server, run)
 
     def _as_worker(self, act, *args):
-        if self.chance("kill_worker", CHANCES["kill_worker"]):
+        if self.chance("kill_worker"):
             self.store.kill_in = self.rng.randrange(16)
         try:
             return act(*args)
@@ -234,14 +237,20 @@ class World:
             if everybody or self.now > 12 and not self.profile.faults <= HARMLESS:
                 self.command(control.start)
         elif job.status == "paused" and (not self.chaos or self.rng.random() < 0.2):
-            at = self.store.rounds.get(job.round_no)
-            if at is not None and at.state == "failed":
-                self.command(control.change_settings, self._without_momentum())
-            self.command(control.resume)
+            self._go_on()
 
-    def _without_momentum(self):
-        old = self.store.job.settings
-        return settings_of(old.epochs, {"method": "fedavg"}, factor=old.straggler_factor, every=0)
+    def _go_on(self) -> None:
+        """After a pause: leave out what failed too often, or try it again; merge a failed round without momentum."""
+        job = self.store.job
+        at, held = self.store.rounds.get(job.round_no), [row for row in self.store.requeued if row.held]
+        if held and self.chance("skip"):
+            self.command(control.skip, held[0])
+            return
+        if at is not None and at.state == "failed":
+            factor = job.settings.straggler_factor
+            calmer = settings_of(job.settings.epochs, {"method": "fedavg"}, factor=factor, every=0)
+            self.command(control.change_settings, calmer)
+        self.command(control.resume)
 
     def _calm(self) -> None:
         """The faults end: everybody is back, nobody is slow, nothing is lost any more."""
