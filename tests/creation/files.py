@@ -64,9 +64,9 @@ def model_info() -> dict[str, Any]:
     }
 
 
-def file(*, weights: bytes | None = None, state: bytes | None = None, method: str = "fedavgm", **fields: Any) -> bytes:
+def file(*, weights: Any = None, state: Any = None, method: Any = "fedavgm", **fields: Any) -> bytes:
     """A file of round 7 by hand: version 1, or 2 with a state. `fields` go over the metadata; None takes one away."""
-    body = floats() if weights is None else weights
+    body: bytes = floats() if weights is None else weights
     module = digits("digits.wasm")
     settings = {key: value for key, value in SETTINGS.items() if key not in ("seed", "epochs")}
     metadata: dict[str, Any] = {
@@ -86,7 +86,7 @@ def file(*, weights: bytes | None = None, state: bytes | None = None, method: st
         metadata["aggregationState"] = described(state, method=method, step=4)
     metadata = {key: value for key, value in {**metadata, **fields}.items() if value is not None}
     text = json.dumps(metadata).encode()
-    return struct.pack("<I", len(text)) + text + body + (state or b"")
+    return struct.pack("<I", len(text)) + text + body + bytes(state or b"")
 
 
 def work_item(chunk_id: str, start: int, count: int) -> dict[str, Any]:
