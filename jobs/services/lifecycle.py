@@ -56,6 +56,10 @@ def job_pause(job: Job) -> None:
 
 def job_resume(job: Job) -> None:
     """paused → running. Items held for their errors are tried again, a failed merge with the current settings."""
+    if job.status != Job.Status.PAUSED:
+        raise Conflict(
+            f"The job is {job.status}; only a paused job can be resumed.", field="job.status", code="wrong_status"
+        )
     now = timezone.now()
     with transaction.atomic():
         status_move(job, Job.Status.RUNNING, last_error="", failed_deals=0)

@@ -1,0 +1,447 @@
+"""What a coordinator does with a job, in each of its states."""
+
+import json
+
+import pytest
+from django.utils.timezone import now
+
+from checkpoints.models import Checkpoint
+from jobs.models import Attempt, Dataset, Job, JobEvent, PassOrder, Requeued, Round
+from jobs.services import lifecycle, participants, sweeping
+from jobs.services.dealing import order_of
+from peers.models import Membership
+from peers.services.tokens import peer_create
+from tests.jobs.world import (
+    Participant,
+    assert_invariants,
+    checkpoint_lists,
+    hello,
+    make_job,
+    merge_due,
+    received_items,
+    run_to_end,
+    start,
+)
+from weei_core import seeds
+from weei_core.errors import Conflict, Invalid
+
+pytestmark = [pytest.mark.django_db, pytest.mark.db]
+
+
+def round_of(job):
+    return Round.objects.filter(job=job).latest("number")
+
+
+def running(chunks=4, members=2, **settings):
+    job = make_job(chunks=chunks, **settings)
+    made = [Participant(job) for _ in range(members)]
+    start(job)
+    return job, made
+
+
+# --- start ---
+
+
+def test_only_a_ready_job_can_be_started():
+    job, _ = running()
+    with pytest.raises(Conflict, match="only a ready job"):
+        lifecycle.job_start(job)
+
+
+def test_start_counts_whoever_accepted_even_if_they_are_away():
+    job = make_job()
+    member = Participant(job, ready=False)
+    start(job)
+    assert (job.status, job.round_no, round_of(job).live) == (Job.Status.RUNNING, 1, 0)
+    member.ready()
+    assert member.item == "c1"
+
+
+def test_start_is_refused_when_everybody_left():
+    """C19."""
+    job = make_job()
+    Participant(job).leave()
+    with pytest.raises(Conflict) as refused:
+        start(job)
+    assert refused.value.code == "nobody_trains"
+
+
+# --- pause and resume ---
+
+
+def test_pause_lets_slots_finish_and_merges_their_round_but_deals_nothing_new():
+    job, (a, b) = running()
+    lifecycle.job_pause(job)
+    late = Participant(job)
+    assert late.item is None
+    a.train()
+    b.train()
+    assert merge_due(job) == 1
+    assert Checkpoint.objects.filter(job=job, round=1).exists()
+    assert (job.status, job.round_no, a.item, b.item) == (Job.Status.PAUSED, 1, None, None)
+    assert_invariants(job)
+    lifecycle.job_resume(job)
+    assert (a.item, b.item, a.assignment["round"]) == ("c3", "c4", 2)
+    assert_invariants(job)
+
+
+def test_pause_while_slots_fail_requeues_and_deals_after_resume():
+    job, (a, b) = running()
+    lifecycle.job_pause(job)
+    a.fail()
+    b.fail()
+    assert (a.item, round_of(job).live, round_of(job).deal) == (None, 0, 1)
+    lifecycle.job_resume(job)
+    assert (a.item, b.item) == ("c1", "c2")
+    assert_invariants(job)
+
+
+def test_resume_before_anything_ended_changes_nothing():
+    job, (a, b) = running()
+    before = a.assignment["attemptId"]
+    lifecycle.job_pause(job)
+    lifecycle.job_resume(job)
+    assert a.assignment["attemptId"] == before
+    assert_invariants(job)
+
+
+@pytest.mark.parametrize("action", [lifecycle.job_pause, lifecycle.job_resume])
+def test_pause_and_resume_are_refused_before_the_start(action):
+    job = make_job()
+    with pytest.raises(Conflict, match="The job is ready"):
+        action(job)
+
+
+def test_pause_of_a_stale_page_is_told_to_look_again():
+    job, _ = running()
+    stale = Job.objects.get(pk=job.pk)
+    lifecycle.job_pause(job)
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        lifecycle.job_pause(stale)
+
+
+def test_going_on_twice_deals_once():
+    job, (a, b) = running()
+    before = Attempt.objects.count()
+    lifecycle.job_go_on(job.pk, now())
+    lifecycle.job_go_on(job.pk, now())
+    assert Attempt.objects.count() == before
+    a.train()
+    b.train()
+    merge_due(job)
+    Job.objects.filter(pk=job.pk).update(status=Job.Status.PAUSED)
+    lifecycle.job_go_on(job.pk, now())
+    assert_invariants(job)
+
+
+def test_a_process_that_died_between_two_rounds_is_no_loss():
+    """The sweep opens the round that the database says is next."""
+    job, (a, b) = running()
+    lifecycle.job_pause(job)
+    a.train()
+    b.train()
+    merge_due(job)
+    Job.objects.filter(pk=job.pk).update(status=Job.Status.RUNNING)  # Resumed, and killed before going on.
+    sweeping.queue_due(now())
+    assert (a.item, b.item) == ("c3", "c4")
+    assert_invariants(job)
+
+
+# --- finish ---
+
+
+def test_finish_merges_what_was_received_and_stops_the_rest():
+    job, (a, b) = running()
+    stopped = b.attempt
+    a.train()
+    lifecycle.job_finish(job)
+    assert (job.status, round_of(job).state) == (Job.Status.RUNNING, "closing")
+    merge_due(job)
+    assert (job.status, job.incomplete) == (Job.Status.COMPLETED, True)
+    stopped.refresh_from_db()
+    assert (stopped.state, stopped.reason) == ("left", "The coordinator finished the job.")
+    last = Checkpoint.objects.select_related("job__dataset").get(job=job, round=1)
+    lists = checkpoint_lists(last)
+    assert (lists.trained, lists.remaining) == (["c1"], ["c2", "c3", "c4"])
+    assert b.item is None
+    assert_invariants(job)
+
+
+def test_finish_ends_at_once_when_nothing_was_received():
+    job, (a, b) = running()
+    lifecycle.job_finish(job)
+    assert (job.status, job.incomplete, a.item) == (Job.Status.COMPLETED, True, None)
+    assert Checkpoint.objects.filter(job=job).count() == 1
+    assert_invariants(job)
+
+
+def test_finish_after_one_of_three_passes_is_incomplete():
+    """Every chunk of this pass is trained, but passes remain."""
+    job, (a, b) = running(chunks=2, epochs=3)
+    a.train()
+    b.train()
+    lifecycle.job_finish(job)
+    merge_due(job)
+    assert (job.status, job.incomplete) == (Job.Status.COMPLETED, True)
+
+
+def test_finish_of_the_very_last_round_leaves_nothing_incomplete():
+    job, (a, b) = running(chunks=2)
+    a.train()
+    b.train()
+    lifecycle.job_finish(job)
+    merge_due(job)
+    assert (job.status, job.incomplete) == (Job.Status.COMPLETED, False)
+
+
+def test_finish_while_paused_merges_too():
+    job, (a, b) = running()
+    a.train()
+    lifecycle.job_pause(job)
+    lifecycle.job_finish(job)
+    merge_due(job)
+    assert job.status == Job.Status.COMPLETED
+    assert Checkpoint.objects.filter(job=job).count() == 2
+    assert_invariants(job)
+
+
+def test_finish_of_a_job_paused_between_rounds_ends_it():
+    job, (a, b) = running()
+    lifecycle.job_pause(job)
+    a.train()
+    b.train()
+    merge_due(job)
+    lifecycle.job_finish(job)
+    assert (job.status, job.incomplete) == (Job.Status.COMPLETED, True)
+
+
+def test_finish_twice_and_finish_of_a_completed_job_change_nothing():
+    job, (a, b) = running()
+    a.train()
+    lifecycle.job_finish(job)
+    lifecycle.job_finish(job)
+    merge_due(job)
+    lifecycle.job_finish(job)
+    assert job.status == Job.Status.COMPLETED
+    assert JobEvent.objects.filter(job=job, event="job.completed").count() == 1
+
+
+def test_finish_is_refused_before_the_start():
+    with pytest.raises(Conflict, match="delete it instead"):
+        lifecycle.job_finish(make_job())
+
+
+def test_finish_cut_short_is_ended_by_the_sweep():
+    job, (a, b) = running()
+    a.train()
+    Job.objects.filter(pk=job.pk).update(finishing=True)  # Killed right after the first statement.
+    sweeping.queue_due(now())
+    assert round_of(job).state == "closing"
+    merge_due(job)
+    assert job.status == Job.Status.COMPLETED
+    assert_invariants(job)
+
+
+def test_finish_deals_nothing_to_a_late_joiner():
+    job, (a, b) = running()
+    a.train()
+    lifecycle.job_finish(job)
+    assert Participant(job).item is None
+
+
+# --- settings ---
+
+
+def test_settings_count_from_the_next_round():
+    job, (a, b) = running(learningRate=0.5)
+    lifecycle.job_update_settings(job, {"aggregation": {"method": "fedavgm", "momentum": 0.5}})
+    a.train()
+    b.train()
+    merge_due(job)
+    first = Checkpoint.objects.get(job=job, round=1)
+    assert (first.aggregation_method, json.loads(first.settings_text)["aggregation"]["method"]) == ("", "fedavg")
+    a.train()
+    b.train()
+    merge_due(job)
+    second = Checkpoint.objects.get(job=job, round=2)
+    assert (second.aggregation_method, second.aggregation_step) == ("fedavgm", 1)
+
+
+def test_epochs_can_be_raised_and_lowered_to_the_pass_at_work():
+    job, (a, b) = running(chunks=2, epochs=1)
+    lifecycle.job_update_settings(job, {"epochs": 2})
+    a.train()
+    b.train()
+    merge_due(job)
+    assert (job.status, job.pass_no) == (Job.Status.RUNNING, 1)
+    with pytest.raises(Invalid, match="pass 2 is at work"):
+        lifecycle.job_update_settings(job, {"epochs": 1})
+    run_to_end(job, [a, b])
+    assert received_items(job) == {0: ["c1", "c2"], 1: ["c1", "c2"]}
+
+
+@pytest.mark.parametrize(
+    "patch", [{"seed": "8"}, {"epochs": 0}, {"epochs": 3, "rounds": 4}, {"colour": 1}, {"batchSize": True}]
+)
+def test_settings_that_are_not_allowed_are_refused_and_nothing_changes(patch):
+    """C05, C47, F14: and the seed cannot change."""
+    job = make_job()
+    before = job.settings_text
+    with pytest.raises(Invalid):
+        lifecycle.job_update_settings(job, patch)
+    job.refresh_from_db()
+    assert job.settings_text == before
+
+
+def test_settings_of_a_completed_job_cannot_change():
+    job, (a, b) = running(chunks=2)
+    run_to_end(job, [a, b])
+    with pytest.raises(Conflict):
+        lifecycle.job_update_settings(job, {"learningRate": 1})
+
+
+def test_coordinator_participates_is_about_the_device_that_opened_last():
+    job = make_job(coordinatorParticipates=True)
+    first, second = peer_create()[0], peer_create()[0]
+    participants.job_open(job, first)
+    participants.job_open(job, second)
+    trains = Membership.objects.filter(job=job, trains=True)
+    assert [m.peer_id for m in trains] == [second.pk]
+    job.refresh_from_db()
+    lifecycle.job_update_settings(job, {"coordinatorParticipates": False})
+    assert not trains.all()
+    lifecycle.job_update_settings(job, {"coordinatorParticipates": True})
+    assert [m.peer_id for m in trains.all()] == [second.pk]
+
+
+# --- shuffle ---
+
+
+def ids(order):
+    return [f"c{i + 1}" for i in order]
+
+
+def test_shuffle_reorders_what_is_left_and_all_later_passes():
+    job, (a, b) = running(chunks=8, epochs=2, seed="5")
+    assert [a.item, b.item] == ["c1", "c2"]
+    lifecycle.job_shuffle(job)
+    full = seeds.shuffle_order(5, 1, range(8))
+    left = [index for index in full if index > 1]
+    assert (job.shuffles, a.item) == (1, "c1")
+    order = []
+    for _ in range(7):
+        a.train()
+        b.train()
+        merge_due(job)
+        order += [a.item, b.item]
+    assert order[:6] == ids(left)
+    assert order[6:14] == ids(full)
+    run_to_end(job, [a, b])
+    assert_invariants(job)
+
+
+def test_shuffle_keeps_lost_items_before_the_rest():
+    job, (a, b) = running(chunks=6, seed="5")
+    b.leave()
+    lifecycle.job_shuffle(job)
+    assert Participant(job).item == "c2"
+    assert_invariants(job)
+
+
+def test_second_shuffle_draws_another_order():
+    job = make_job(chunks=12, seed="5")
+    lifecycle.job_shuffle(job)
+    lifecycle.job_shuffle(job)
+    assert list(order_of(job.pass_order, 12)) == list(seeds.shuffle_order(5, 2, range(12)))
+    assert PassOrder.objects.count() == 4
+
+
+def test_shuffle_of_a_completed_job_is_refused():
+    job, (a, b) = running(chunks=2)
+    run_to_end(job, [a, b])
+    with pytest.raises(Conflict, match="completed"):
+        lifecycle.job_shuffle(job)
+
+
+def test_shuffled_chunks_are_all_trained_once_per_pass():
+    """C32: and the checkpoint knows the order."""
+    job = make_job(chunks=5, epochs=2, seed="3")
+    a = Participant(job)
+    lifecycle.job_shuffle(job)
+    start(job)
+    a.train()
+    merge_due(job)
+    a.train()
+    merge_due(job)
+    made = Checkpoint.objects.select_related("job__dataset", "pass_order").get(job=job, round=2)
+    lists = checkpoint_lists(made)
+    order = ids(seeds.shuffle_order(3, 1, range(5)))
+    assert (lists.trained, lists.remaining) == (order[:2], order[2:])
+    assert made.dataset_progress == 0.4
+    run_to_end(job, [a])
+    assert received_items(job) == {0: order, 1: order}
+    assert_invariants(job)
+
+
+# --- validation by schedule ---
+
+
+def validated(job):
+    return list(Checkpoint.objects.filter(job=job, validation="due").values_list("round", flat=True))
+
+
+def schedule(unit, every):
+    return {"validationSchedule": {"enabled": True, "unit": unit, "every": every}}
+
+
+def test_validation_is_due_after_rounds_divisible_by_every_and_at_the_end():
+    """Round 6. The first checkpoint is asked for when the job is made."""
+    job, (a, b) = running(chunks=5, epochs=2, validation=True, **schedule("round", 4))
+    run_to_end(job, [a, b])
+    assert validated(job) == [4, 6]
+
+
+def test_validation_by_pass():
+    job, (a,) = running(chunks=2, epochs=5, members=1, validation=True, **schedule("epoch", 2))
+    run_to_end(job, [a])
+    assert validated(job) == [4, 8, 10]
+
+
+def test_validation_of_the_last_checkpoint_when_the_job_ends_without_another():
+    job, (a, b) = running(chunks=6, validation=True, **schedule("round", 100))
+    a.train()
+    b.train()
+    merge_due(job)
+    assert validated(job) == []
+    lifecycle.job_finish(job)
+    assert validated(job) == [1]
+
+
+def test_no_validation_without_a_schedule_or_a_file():
+    for job, (a, b) in (running(chunks=2, validation=True), running(chunks=2, **schedule("round", 1))):
+        run_to_end(job, [a, b])
+        assert validated(job) == []
+
+
+# --- delete, history ---
+
+
+def test_delete_is_refused_while_the_job_runs_and_leaves_nothing_behind():
+    job, (a, b) = running()
+    with pytest.raises(Conflict, match="Pause or finish"):
+        lifecycle.job_delete(job)
+    a.train()
+    lifecycle.job_pause(job)
+    lifecycle.job_delete(job)
+    for model in (Job, Round, Attempt, Requeued, Checkpoint, Dataset, Membership):
+        assert not model.objects.exists(), model
+    assert hello(a.peer)
+
+
+def test_every_change_of_status_is_in_the_history():
+    job, (a, b) = running(chunks=2)
+    lifecycle.job_pause(job)
+    lifecycle.job_resume(job)
+    run_to_end(job, [a, b])
+    events = [e for e in JobEvent.objects.filter(job=job).values_list("event", flat=True) if e.startswith("job.")]
+    assert events == ["job.running", "job.paused", "job.running", "job.completed"]
