@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Body as Whole
-from ninja import Router, Schema
+from ninja import Path, Query, Router, Schema, Status
 from ninja.security import django_auth
 from pydantic import AwareDatetime, ConfigDict, Field
 
@@ -29,6 +30,7 @@ from weei_core.errors import Invalid, NotFound, Unauthorized
 router = Router(tags=["jobs"], auth=django_auth)
 MAX_PAGE = 500
 MAX_INT = 2**31 - 1
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # Databases and time zones fail at the end of year 9999.
 
 
 class Body(Schema):
@@ -67,7 +69,7 @@ class ItemBody(Body):
 
 class InvitationBody(Body):
     uses: int = 1
-    expiresAt: AwareDatetime | None = Field(None, strict=False)
+    expiresAt: AwareDatetime | None = Field(None, strict=False, lt=LATEST)
 
 
 class PausedBody(Body):
@@ -103,7 +105,7 @@ def held(request: HttpRequest, payload: HeldBody) -> dict[str, list[str]]:
 
 
 @router.post("/jobs", response={202: dict[str, Any]})
-def create(request: HttpRequest, payload: CreateBody) -> tuple[int, dict[str, Any]]:
+def create(request: HttpRequest, payload: CreateBody) -> Status[dict[str, Any]]:
     """Begin making a job from uploaded files; the draft tells how it goes."""
     body = payload.model_dump(exclude_none=True)
     named = [payload.module, payload.manifest, *payload.files, *payload.executionFiles]
@@ -113,7 +115,7 @@ def create(request: HttpRequest, payload: CreateBody) -> tuple[int, dict[str, An
     if missing:
         names = sorted(file.fileName for file in named if file.sha256.lower() in missing)
         raise Invalid(f"Not uploaded yet: {', '.join(names[:5])}.", field="files", code="not_uploaded", files=names)
-    return 202, draft_json(draft_create(request.user, body))
+    return Status(202, draft_json(draft_create(request.user, body)))
 
 
 @router.get("/drafts/{draft_id}", response=dict[str, Any])
@@ -134,9 +136,9 @@ def get_job(request: HttpRequest, job_id: UUID) -> dict[str, Any]:
 
 
 @router.delete("/jobs/{job_id}", response={204: None})
-def delete(request: HttpRequest, job_id: UUID) -> tuple[int, None]:
+def delete(request: HttpRequest, job_id: UUID) -> Status[None]:
     lifecycle.job_delete(_job(request, job_id))
-    return 204, None
+    return Status(204, None)
 
 
 @router.post("/jobs/{job_id}/open", response=dict[str, Any])
@@ -211,10 +213,10 @@ def list_invitations(request: HttpRequest, job_id: UUID) -> list[dict[str, Any]]
 
 
 @router.post("/jobs/{job_id}/invitations", response={201: dict[str, Any]})
-def create_invitation(request: HttpRequest, job_id: UUID, payload: InvitationBody) -> tuple[int, dict[str, Any]]:
+def create_invitation(request: HttpRequest, job_id: UUID, payload: InvitationBody) -> Status[dict[str, Any]]:
     """A new link; its address is shown this once."""
     made, url = invitations.invitation_create(_job(request, job_id), payload.uses, payload.expiresAt)
-    return 201, {**invitation_json(made, timezone.now()), "url": url}
+    return Status(201, {**invitation_json(made, timezone.now()), "url": url})
 
 
 @router.post("/jobs/{job_id}/invitations/{invitation_id}/revoke", response=list[dict[str, Any]])
@@ -243,17 +245,20 @@ def pause_participant(request: HttpRequest, job_id: UUID, peer_id: UUID, payload
 
 @router.get("/jobs/{job_id}/checkpoints", response=list[dict[str, Any]])
 def checkpoints(
-    request: HttpRequest, job_id: UUID, before: int | None = None, limit: int = 100
+    request: HttpRequest,
+    job_id: UUID,
+    before: Annotated[int | None, Query(ge=0, le=MAX_INT)] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
 ) -> list[dict[str, Any]]:
     """Newest first, `limit` at a time."""
     found = Checkpoint.objects.filter(job=_job(request, job_id)).select_related("weights", "state").order_by("-round")
     if before is not None:
         found = found.filter(round__lt=before)
-    return [checkpoint_json(checkpoint) for checkpoint in found[: max(1, min(limit, MAX_PAGE))]]
+    return [checkpoint_json(checkpoint) for checkpoint in found[:limit]]
 
 
 @router.get("/jobs/{job_id}/checkpoints/{round_no}/ledger", response=dict[str, Any])
-def ledger(request: HttpRequest, job_id: UUID, round_no: int) -> dict[str, Any]:
+def ledger(request: HttpRequest, job_id: UUID, round_no: Annotated[int, Path(ge=0, le=MAX_INT)]) -> dict[str, Any]:
     """Everything that made a checkpoint, by value or hash."""
     found = Checkpoint.objects.filter(job=_job(request, job_id), round=round_no).first()
     if found is None:

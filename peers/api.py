@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils import timezone
-from ninja import Router, Schema
+from ninja import Router, Schema, Status
 from ninja.security import HttpBearer
 from pydantic import ConfigDict, Field
 
@@ -15,10 +15,11 @@ from jobs.selectors.peer_state import invitation_facts, peer_state
 from jobs.services import participants
 from jobs.services.updates import attempt_failed
 from peers import throttle
-from peers.models import Peer
+from peers.models import Membership, Peer
 from peers.services.invitations import InvitationInvalid
 from peers.services.presence import peer_seen
 from peers.services.tokens import peer_create, peer_for_token
+from weei_core.errors import NotFound
 
 router = Router(tags=["peers"])
 FAILED_GUESSES = 10
@@ -82,13 +83,13 @@ def _state(peer: Peer) -> dict[str, Any]:
 
 
 @router.post("/peers", response={201: dict[str, Any]}, auth=None)
-def create_peer(request: HttpRequest, payload: Body) -> tuple[int, dict[str, Any]]:
+def create_peer(request: HttpRequest, payload: Body) -> Status[dict[str, Any]]:
     """A new guest peer. The token is shown this once."""
     who = throttle.address_of(request.META)
     throttle.check("peers", who, NEW_PEERS)
     throttle.count("peers", who)
     peer, token = peer_create()
-    return 201, {"peerId": str(peer.pk), "token": token}
+    return Status(201, {"peerId": str(peer.pk), "token": token})
 
 
 @router.get("/peer/state", response=dict[str, Any], auth=peer_auth)
@@ -117,8 +118,11 @@ def open_invitation(request: PeerRequest, payload: TokenBody) -> dict[str, Any]:
 
 @router.get("/invitations/{uuid:job_id}", response=dict[str, Any], auth=peer_auth)
 def get_invitation(request: PeerRequest, job_id: UUID) -> dict[str, Any]:
-    """The facts of a job that this peer was invited to."""
-    return invitation_facts(participants.membership_of(request.auth, job_id))
+    """The facts of a job that this peer was invited to, or takes part in."""
+    membership = participants.membership_of(request.auth, job_id)
+    if membership.state in (Membership.State.LEFT, Membership.State.REMOVED):
+        raise NotFound("This browser has no part in that job any more.", field="jobId")
+    return invitation_facts(membership)
 
 
 @router.post("/invitations/decide", response=dict[str, Any], auth=peer_auth)
