@@ -277,7 +277,7 @@ def changed(
 
     The seed cannot change: what was trained so far came from it.
     """
-    refuse_unknown(patch, "settings", _FIELDS)
+    refuse_unknown(dict(patch), "settings", _FIELDS)
     if "seed" in patch and patch["seed"] != settings.seed:
         raise Invalid(
             f"settings.seed cannot change once the job exists: it is {shown(settings.seed)}; "
