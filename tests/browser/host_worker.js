@@ -29,6 +29,16 @@ const tasks = {
     return { weights: btoa(String.fromCharCode(...view)), calls };
   },
 
+  /** What the untrained digits model says of an image, and how many examples it finds in a chunk. */
+  async predict({ pixels }) {
+    const host = await AbiHost.create(await compileModule(await file("/reference_models/digits/digits.wasm")));
+    host.getModelInfo();
+    const weights = host.view(host.createInitialWeights("7")).slice();
+    await host.loadModel(weights);
+    const count = await host.inspectData(await file("/reference_models/digits/data/train-001.bin"), "digits-u8-v1");
+    return { count, output: host.predict({ pixels }) };
+  },
+
   /** The golden transcripts: name → entries. */
   async transcripts() {
     const golden = await json("/tests/golden/transcripts.json");

@@ -146,6 +146,17 @@ def test_every_browser_gives_the_same_in_a_worker(in_worker, on_wasmtime):
     check_equal(answer["calls"], hashlib.sha256(weights).hexdigest(), on_wasmtime)
 
 
+def test_every_browser_predicts_and_inspects_like_wasmtime(in_worker):
+    pixels = [index % 17 for index in range(64)]
+    engine = make_engine()
+    module = compile_module(engine, (DIGITS / "digits.wasm").read_bytes())
+    with RecordingRun(module, engine, Limits()) as run:
+        run.get_model_info()
+        run.load_model(run.weights(run.create_initial_weights("7").weights))
+        expected = json.loads(run.predict(json.dumps({"pixels": pixels}, separators=(",", ":"))).text)
+    assert in_worker("predict", pixels=pixels) == {"count": 125, "output": expected["output"]}
+
+
 def test_every_browser_makes_the_golden_calls(in_worker):
     golden = json.loads((ROOT / "tests/golden/transcripts.json").read_text())
     assert in_worker("transcripts") == {run["name"]: run["entries"] for run in golden["runs"]}

@@ -4,7 +4,7 @@
  */
 import { AbiError, failureSentence, rawText, refusalSentence } from "./errors.js";
 import { parseStrict } from "./json.js";
-import { auxiliaryRequest, evaluateRequest, inspectRequest, trainRequest, weightsRequest } from "./requests.js";
+import { auxiliaryRequest, evaluateRequest, inspectRequest, predictRequest, trainRequest, weightsRequest } from "./requests.js";
 import { allFinite, buffer, evaluateResult, isCount, isObject, progressReport, promised, trainResult } from "./results.js";
 
 /** @typedef {Blob | Uint8Array} Bytes */
@@ -122,6 +122,13 @@ export class AbiHost {
     this.#free(placed);
     if (!isCount(exampleCount)) throw new AbiError("invalid_result", "inspectData returned exampleCount that is not a whole number.");
     return exampleCount;
+  }
+
+  /** @param {object} input in the form of `ModelInfo.inference` */
+  predict(input) {
+    const { output } = this.#json("predict", predictRequest(input));
+    if (!isObject(output)) throw new AbiError("invalid_result", "predict returned output that is not an object.");
+    return output;
   }
 
   /**

@@ -46,6 +46,11 @@ export function inspectRequest(part, placed) {
   return `{"data":${dataText(part, placed)}}`;
 }
 
+/** @param {object} input */
+export function predictRequest(input) {
+  return `{"input":${JSON.stringify(input)}}`;
+}
+
 /** @param {Work} work @param {Range | null} placed */
 export function trainRequest(work, placed) {
   const parts = [...source(work, placed), `"round":${work.round}`];
