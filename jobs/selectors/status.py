@@ -195,7 +195,7 @@ def waiting_for(job: Job, now: datetime) -> str:
         if job.last_error:
             return "Paused because of an error: decide what to do, then resume."
         if at is not None and at.state == Round.State.OPEN and at.live:
-            return f"Paused; {_people(at.live)} may still finish round {at.number}."
+            return f"Paused; {_count(at.live)} may still finish round {at.number}."
         return "Paused. Press Resume to go on."
     if at is None:
         return "Starting the first round."
@@ -217,11 +217,15 @@ def _round_waits(job: Job, at: Round, now: datetime) -> str:
     joined = Membership.objects.filter(job=job, trains=True, current=True).count()
     if joined == 0:
         return f"Round {at.number} waits for participants: nobody takes part at the moment."
-    return f"Round {at.number} waits for participants: {_people(joined)} joined, nobody is connected and ready."
+    return f"Round {at.number} waits for participants: {_count(joined)} joined, nobody is connected and ready."
 
 
 def _people(count: int) -> str:
-    return "nobody is" if count == 0 else "1 participant is" if count == 1 else f"{count} participants are"
+    return "nobody is" if count == 0 else f"{_count(count)} {'is' if count == 1 else 'are'}"
+
+
+def _count(count: int) -> str:
+    return "1 participant" if count == 1 else f"{count} participants"
 
 
 def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
@@ -241,7 +245,8 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
     at = current_round(job)
     if at is None:
         return "Waiting for the first round."
-    mine = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).order_by("-id").first()
+    slots = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).select_related("chunk")
+    mine = slots.order_by("-id").first()
     if mine is None:
         return f"Waiting for round {at.number + 1}: round {at.number} has no work left to give."
     if mine.status in (Slot.Status.LOADING, Slot.Status.TRAINING):

@@ -9,6 +9,7 @@ from jobs.models import Attempt, Job, Round, Slot
 from jobs.selectors.peer_state import peer_state
 from jobs.services import participants, sweeping
 from jobs.services.dealing import deal_open_round
+from jobs.services.lifecycle import job_update_settings
 from peers.models import Membership
 from peers.services.tokens import peer_create
 from tests.jobs.world import (
@@ -166,8 +167,6 @@ def test_another_try_of_an_item_in_the_same_round_has_the_same_seed():
 
 
 def test_settings_of_a_round_are_those_of_its_start():
-    from jobs.services.lifecycle import job_update_settings
-
     job = make_job(chunks=3, learningRate=0.5)
     member = Participant(job)
     start(job)

@@ -9,7 +9,7 @@ from jobs.models import Attempt, Job, Round
 from jobs.selectors.downloads import artifact_for_peer
 from jobs.selectors.peer_state import peer_state
 from jobs.services import lifecycle, participants
-from jobs.services.sweeping import queue_due
+from jobs.services.sweeping import expire, queue_due
 from jobs.services.updates import update_precheck
 from peers.models import Invitation, Membership, Peer
 from peers.services.invitations import InvitationInvalid, invitation_create, invitation_revoke
@@ -439,8 +439,6 @@ def test_a_returning_peer_gets_work_of_the_round_at_once():
     start(job)
     attempt = a.attempt
     a.lost()
-    from jobs.services.sweeping import expire
-
     expire(now())
     attempt.refresh_from_db()
     assert (attempt.state, Round.objects.get(job=job).live) == ("expired", 0)
