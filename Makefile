@@ -5,6 +5,7 @@ export PORT
 VENV := .venv
 PY := $(VENV)/bin/python
 
+.DELETE_ON_ERROR:
 .PHONY: demo run test test-full lint install install-dev wasm clean
 
 demo: install
@@ -29,20 +30,23 @@ install: $(VENV)/.runtime
 
 install-dev: $(VENV)/.dev
 
+# Each failure is one sentence. A half-made environment is removed, so that the next run begins anew.
 $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "Weei needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing). Try: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	  { echo "Weei needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo missing). Try: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "This Python cannot make virtual environments. On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || \
-	  { rm -rf $(VENV); echo "Python cannot make virtual environments here. On Debian: apt-get install python3-venv"; exit 1; }
+	  { rm -rf $(VENV); echo "The virtual environment $(VENV) could not be made. Is there space on the disk?"; exit 1; }
 
 $(VENV)/.runtime: $(VENV)/bin/pip requirements.txt
-	@echo "Installing what Weei needs into $(VENV) (once) …"
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo "Installing what Weei needs into $(VENV) (once, a minute or two) …"
+	@$(PY) weei_site/launch/install.py requirements.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
-	@echo "Installing what the tests need into $(VENV) (once) …"
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@echo "Installing what the tests need into $(VENV) (once, a minute or two) …"
+	@$(PY) weei_site/launch/install.py requirements-dev.txt
 	@touch $@
 
 clean:

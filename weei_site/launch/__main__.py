@@ -3,146 +3,154 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import logging
 import os
 import signal
-import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
+from typing import Any
 
 from weei_site.launch import machine
 from weei_site.launch.machine import CannotStart
 
-START_SECONDS = 90
-STOP_SECONDS = 40
 LOOK_SECONDS = 0.5
+REST_SECONDS = 2.5
+"""The agents rest after each update. Without it the job would be over before a person has opened the page."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m weei_site.launch")
     parser.add_argument("--demo", action="store_true", help="with the digits job and two agents")
-    demo = parser.parse_args().demo
+    rest = f"after each update of an agent; default: {REST_SECONDS:g}"
+    parser.add_argument("--rest", type=float, default=REST_SECONDS, metavar="SECONDS", help=rest)
+    options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
-        return launch(demo)
+        return launch(options.demo, options.rest)
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        if "disk is full" in str(error) or "No space left" in str(error):
-            print("The disk is full. Free some space, or choose another folder with VAR_DIR.", file=sys.stderr)
-            return 1
-        raise
+        if not machine.says_disk_is_full(error):
+            raise
+        print("The disk is full. Free some space, or choose another folder with VAR_DIR.", file=sys.stderr)
+        return 1
 
 
-def launch(demo: bool) -> int:
-    port = int(os.environ.get("PORT") or 8000)
-    machine.check_port(port, "make demo" if demo else "make run")
+def launch(demo: bool, rest_seconds: float) -> int:
+    port = machine.chosen_port(os.environ.get("PORT"))
     os.environ["PORT"] = str(port)
     os.environ.setdefault("PUBLIC_URLS", ",".join(machine.public_urls(port)))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "weei_site.settings")
     import django
-
-    django.setup()
     from django.conf import settings
 
-    # Queueing before the broker is up is normal here; the sweeper does it again.
-    logging.getLogger("jobs.services.events").setLevel(logging.ERROR)
-    machine.check_disk(settings.VAR_DIR)
-    settings.RUN_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    machine.check_disk(settings.VAR_DIR, settings.MIN_FREE_FRACTION)
+    machine.private_folder(settings.RUN_DIR)
+    from weei_site.launch.supervision import Supervision
+
+    supervision = Supervision(settings.RUN_DIR, settings.VAR_DIR / "log")
+    supervision.claim()
+    machine.check_port(port, "make demo" if demo else "make run")
+    django.setup()
     from django.core.management import call_command
 
+    _say("Preparing the database …")
+    # Queueing before the broker is up is normal here; the sweeper does it again.
+    logging.getLogger("jobs.services.events").setLevel(logging.ERROR)
     call_command("migrate", verbosity=0)
-    return Launch(demo, port).run()
+    return Launch(demo, port, rest_seconds, supervision).run()
 
 
 class Launch:
     """One run: the processes under supervisor, and what is printed meanwhile."""
 
-    def __init__(self, demo: bool, port: int) -> None:
+    def __init__(self, demo: bool, port: int, rest_seconds: float, supervision: Any) -> None:
+        from django.conf import settings
+
         from weei_site.launch import demo as demo_data
 
         self.port = port
-        self.user = demo_data.demo_user()
-        self.job = demo_data.demo_job(self.user) if demo else None
-        self.link = demo_data.invitation_link(self.job) if self.job else None
-        self.watcher = demo_data.Watcher(self.job) if self.job else None
+        self.supervision = supervision
+        self.url = machine.local_url(settings.PUBLIC_URLS)
+        self.owner = demo_data.owner()
+        self.link: str | None = None
+        self.watcher: demo_data.Watcher | None = None
+        self.agents: list[Any] = []
+        self._disk_was_full = False
+        if demo:
+            job = demo_data.demo_job(self.owner, _say)
+            self.link = demo_data.invitation_link(job)
+            self.watcher = demo_data.Watcher(job)
+            self.agents = demo_data.agents(self.link, self.url, rest_seconds)
 
     def run(self) -> int:
         from django.conf import settings
 
         from weei_site.launch import services
-        from weei_site.launch.demo import AGENTS, REST_SECONDS
 
-        chosen = [services.web(os.environ.get("HOST") or "0.0.0.0", self.port), *services.workers()]
+        chosen = [services.web(os.environ.get("LISTEN") or "0.0.0.0", self.port), *services.workers(), *self.agents]
         if not os.environ.get("REDIS_URL"):
             chosen.insert(0, services.valkey(settings.RUN_DIR / "valkey.sock"))
-        if self.link:
-            local = f"http://127.0.0.1:{self.port}/join/" + self.link.split("/join/")[1]
-            folder = settings.VAR_DIR / "agents"
-            chosen += [services.agent(name, local, folder, REST_SECONDS) for name in AGENTS]
         configuration = settings.RUN_DIR / "supervisor.conf"
-        log_dir = settings.VAR_DIR / "log"
-        services.write_configuration(configuration, chosen, run_dir=settings.RUN_DIR, log_dir=log_dir)
-        command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(configuration)]
-        process = subprocess.Popen(command, preexec_fn=_end_with_parent, start_new_session=True)
-        signal.signal(signal.SIGTERM, _interrupt)
+        services.write_configuration(configuration, chosen, run_dir=settings.RUN_DIR, log_dir=self.supervision.log_dir)
+        _say(f"Starting {', '.join(service.name for service in chosen)} …")
         try:
-            self._wait_until_up(process, log_dir)
+            self.supervision.start(configuration)
+            self.supervision.wait_until_up(self.url)
             self._print_links()
-            while process.poll() is None:
-                for line in self.watcher.look() if self.watcher else ():
-                    print(line, flush=True)
+            while self.supervision.alive():
+                for line in self._news():
+                    _say(line)
                 time.sleep(LOOK_SECONDS)
-            raise CannotStart(f"The process manager ended; see {log_dir}/supervisor.log")
+            raise CannotStart(f"The process manager ended; see {self.supervision.log_dir}/supervisor.log")
         except KeyboardInterrupt:
-            print("\nStopping …", flush=True)
+            _say("\nStopping …")
             return 0
         finally:
-            _stop(process)
-
-    def _wait_until_up(self, process: subprocess.Popen[bytes], log_dir: Path) -> None:
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end and process.poll() is None:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/sign-in/", timeout=5):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.2)
-        raise CannotStart(f"The web server did not start; see {log_dir}/web.log")
+            self.supervision.stop()
 
     def _print_links(self) -> None:
         from weei_site.signin import link_create
 
-        sign_in = f"http://localhost:{self.port}{link_create(self.user)}"
-        print(f"Weei is running. Your dashboard (this link signs you in once):\n  {sign_in}")
+        _say(f"Weei is running. Your dashboard (this link signs you in once):\n  {self.url}{link_create(self.owner)}")
         if self.link:
-            print(f"Invitation for other browsers and phones on your network (50 uses):\n  {self.link}")
-        print("Ctrl-C stops everything.", flush=True)
+            _say(f"Invitation for other browsers and phones on your network (50 uses):\n  {self.link}")
+        _say("Ctrl-C stops everything.")
+
+    def _news(self) -> list[str]:
+        """What happened since the last look. A full disk is said once, and does not end the run: it may get better."""
+        from django.conf import settings
+        from django.db import DatabaseError, connection
+
+        news = list(self.supervision.troubles())
+        full = machine.disk_is_full(settings.VAR_DIR)
+        try:
+            news += self.watcher.look() if self.watcher else ()
+        except DatabaseError as error:
+            connection.close()
+            full = full or machine.says_disk_is_full(error)
+            if not full:
+                logging.getLogger(__name__).warning("the database did not answer: %s", error)
+        if full != self._disk_was_full:
+            self._disk_was_full = full
+            news.append(
+                f"The disk of {settings.VAR_DIR} is full: nothing new can be kept until you free some space."
+                if full
+                else "There is space on the disk again."
+            )
+        return news
 
 
-def _end_with_parent() -> None:
-    """If this program is killed outright, the kernel stops supervisor, which stops the rest. Linux only."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 def _interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
 
 
 if __name__ == "__main__":
