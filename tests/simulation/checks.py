@@ -272,7 +272,9 @@ class Checks:
         for position, chunk in enumerate(made.order):
             name, done = ids[chunk], list(pieces.get(position, []))
             left = [
-                (int(p["recordStart"]), int(p["recordCount"])) for p in parts.values() if p["sourceChunkId"] == name
+                (_number(p["recordStart"]), _number(p["recordCount"]))
+                for p in parts.values()
+                if p["sourceChunkId"] == name
             ]
             left += [(0, records[chunk])] if name in lists.remaining else []
             assert (name in lists.trained) == (not left) and covered(done + left, records[chunk]), (
@@ -312,6 +314,11 @@ class Checks:
         assert not self.world.server.live_attempts(), "somebody is still at work"
         assert self.merged == {n for _, c in sorted(self.store.checkpoints.items()) for n, _ in c.ledger}
         assert merging.progress_of(self.world.server).pass_no == job.pass_no
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 def _mean(files: dict[str, bytes], ordered: list[Attempt]) -> bytes:

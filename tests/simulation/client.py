@@ -44,6 +44,11 @@ class Client:
         return self.world.store.members.get(self.id)
 
     @property
+    def takes_part(self) -> bool:
+        """It left or was removed otherwise; a removed one goes on watching."""
+        return not self.gone and self.member is not None and self.member.current
+
+    @property
     def online(self) -> bool:
         return self.world.now >= self.away_until
 
@@ -123,12 +128,13 @@ class Client:
             self._follow(answer)
 
     def _state(self) -> Attempt | None:
-        server = self.world.server
-        if server.seen(self.member):
-            server.returned(self.member)
-        if not self.member.loaded and self.member.current:
-            server.ready(self.member)
-        return server.assignment(self.member)
+        server, member = self.world.server, self.world.store.members[self.id]
+        if server.seen(member):
+            server.returned(member)
+        if not member.loaded and member.current:
+            server.ready(member)
+        self.world.checks.participant(member)
+        return server.assignment(member)
 
     def _follow(self, live: Attempt | None) -> None:
         if live is None:

@@ -135,7 +135,10 @@ class Nemesis:
         client = self._client()
         if client.member is not None:
             self.world.request(self.world.server.leave, client.member, risky=True)
-            self.world.after(self._uniform(5, 60), client.join)
+            if self.world.rng.random() < 0.5:
+                self.world.after(self._uniform(5, 60), client.join)
+            else:
+                client.work = None  # its page only watches from now on
 
     def pause_peer(self) -> None:
         member = self._client().member

@@ -253,14 +253,14 @@ class World:
         self.command(control.resume)
 
     def _calm(self) -> None:
-        """The faults end: everybody is back, nobody is slow, nothing is lost any more."""
+        """The faults end: nobody sleeps or is slow, nothing is lost any more, and somebody takes part."""
         self.log("calm")
         self.web_down_until = self.worker_down_until = self.redis_down_until = self.now
         for client in self.clients:
-            if client.gone or client.member is None or not client.member.current:
+            if self.rng.random() < 0.5 and not client.takes_part or not any(c.takes_part for c in self.clients):
                 client.join()
-            if client.member.paused:
-                self.server.pause_member(client.member, False)
+            if client.takes_part:
+                self.server.pause_member(self.store.members[client.id], False)
             client.wake()
         self.checks.progressed_at = self.now
 
