@@ -57,7 +57,7 @@ class World:
 
     def __init__(self):
         self.job = make_job(chunks=6, epochs=3, user=owner("alice"))
-        self.other = make_job(chunks=2, user=owner("mallory"))
+        self.other = make_job(chunks=2, weights=(9.0, 8.0, 7.0, 6.0), user=owner("mallory"))
         trains = Participant(self.job)
         self.participant = Caller(trains.token, trains.peer)
         gone = Participant(self.job)

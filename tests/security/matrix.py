@@ -1,0 +1,118 @@
+"""Who may call what: one row for every call of the API, every page, every download and every message of the socket.
+
+`test_matrix.py` takes the calls from the URLconf, the API's own description and the protocol, so that a new one without
+a row here fails.
+"""
+
+from __future__ import annotations
+
+# Answers: "yes" is anything that is not a refusal for who asks (409 and 422 are about the job, not the person).
+YES, NO_SESSION, NOT_THERE, FORBIDDEN, SIGN_IN = "yes", 401, 404, 403, 302
+
+EVERYBODY = dict.fromkeys(("anonymous", "stranger", "invited", "left", "participant", "owner"), YES)
+PEERS = {**EVERYBODY, "anonymous": NO_SESSION}
+SIGNED_IN = {
+    **dict.fromkeys(("anonymous", "invited", "left", "participant"), NO_SESSION),
+    "stranger": YES,
+    "owner": YES,
+}
+OWNER = {**SIGNED_IN, "stranger": NOT_THERE}
+MEMBERS = {**PEERS, "stranger": NOT_THERE}
+STILL_MEMBERS = {**MEMBERS, "left": NOT_THERE}
+ATTEMPT = {
+    **dict.fromkeys(("stranger", "invited", "left", "owner"), NOT_THERE),
+    "anonymous": NO_SESSION,
+    "participant": YES,
+}
+OWNER_PAGE = {
+    **dict.fromkeys(("anonymous", "invited", "left", "participant"), SIGN_IN),
+    "stranger": NOT_THERE,
+    "owner": YES,
+}
+SIGNED_IN_PAGE = {**OWNER_PAGE, "stranger": YES}
+NOBODY = dict.fromkeys(EVERYBODY, SIGN_IN)
+BYTES_ALWAYS = {
+    **{"anonymous": NO_SESSION, "stranger": NOT_THERE, "invited": FORBIDDEN, "left": FORBIDDEN},
+    **{"participant": YES, "owner": YES},
+}
+BYTES_OWNER = {**BYTES_ALWAYS, "participant": FORBIDDEN}
+CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
+
+JOB = "/api/jobs/{job_id}"
+API = {
+    ("post", "/api/peers"): (EVERYBODY, {}),
+    ("get", "/api/peer/state"): (PEERS, None),
+    ("post", "/api/invitations/open"): (PEERS, {"token": "{token}"}),
+    ("get", "/api/invitations/{job_id}"): (STILL_MEMBERS, None),
+    ("post", "/api/invitations/decide"): (MEMBERS, {"jobId": "{job_id}", "accepted": True}),
+    ("post", "/api/peer/ready"): (MEMBERS, {"jobId": "{job_id}", "moduleSha256": "0" * 64}),
+    ("post", "/api/peer/load-failed"): (MEMBERS, {"jobId": "{job_id}", "reason": "x"}),
+    ("post", "/api/peer/attempts/{attempt_id}/failed"): (ATTEMPT, {"reason": "x"}),
+    ("post", "/api/peer/pause"): (MEMBERS, {"jobId": "{job_id}", "paused": True}),
+    ("post", "/api/peer/leave"): (MEMBERS, {"jobId": "{job_id}"}),
+    ("post", "/api/artifacts/held"): (SIGNED_IN, {"hashes": []}),
+    ("post", "/api/jobs"): (SIGNED_IN, {}),
+    ("get", "/api/jobs"): (SIGNED_IN, None),
+    ("get", "/api/drafts/{draft_id}"): (OWNER, None),
+    ("get", JOB): (OWNER, None),
+    ("delete", JOB): (OWNER, None),
+    **{("post", f"{JOB}/{name}"): (OWNER, {}) for name in ("open", "leave", "start", "pause", "resume", "finish")},
+    **{("post", f"{JOB}/{name}"): (OWNER, {}) for name in ("shuffle", "validation", "invitations")},
+    **{("post", f"{JOB}/{name}"): (OWNER, {"item": "{item}"}) for name in ("retry-item", "skip-item")},
+    ("patch", f"{JOB}/settings"): (OWNER, {"epochs": 4}),
+    ("get", f"{JOB}/invitations"): (OWNER, None),
+    ("post", f"{JOB}/invitations/{{invitation_id}}/revoke"): (OWNER, {}),
+    ("post", f"{JOB}/participants/{{peer_id}}/invite"): (OWNER, {}),
+    ("post", f"{JOB}/participants/{{peer_id}}/remove"): (OWNER, {}),
+    ("post", f"{JOB}/participants/{{peer_id}}/pause"): (OWNER, {"paused": True}),
+    ("get", f"{JOB}/checkpoints"): (OWNER, None),
+    ("get", f"{JOB}/checkpoints/{{round_no}}/ledger"): (OWNER, None),
+}
+
+# By the name of the URL: who, method, form fields or arguments.
+PAGES = {
+    "home": (EVERYBODY, "get", {}),
+    "login": (EVERYBODY, "get", {}),
+    "sign-in-link": (dict.fromkeys(EVERYBODY, NOT_THERE), "get", {"token": "guessed"}),
+    "logout": (EVERYBODY, "post", {}),
+    "help": (EVERYBODY, "get", {}),
+    "help-errors": (EVERYBODY, "get", {}),
+    "join": (EVERYBODY, "get", {"token": "guessed"}),
+    "train": (EVERYBODY, "get", {}),
+    "job-list": (SIGNED_IN_PAGE, "get", {}),
+    "job-new": (SIGNED_IN_PAGE, "get", {}),
+    "job-new-settings": (SIGNED_IN_PAGE, "post", {}),
+    "job-new-advice": (SIGNED_IN_PAGE, "post", {}),
+    "job-continue": (SIGNED_IN_PAGE, "get", {}),
+    "job-detail": (OWNER_PAGE, "get", {}),
+    "job-panel": (OWNER_PAGE, "get", {"name": "overview"}),
+    "job-chart": (OWNER_PAGE, "get", {}),
+    "job-checkpoints": (OWNER_PAGE, "get", {}),
+    "job-checkpoint": (OWNER_PAGE, "get", {}),
+    "job-validate": (OWNER_PAGE, "post", {}),
+    "job-continue-from": (OWNER_PAGE, "get", {}),
+    "job-action": (OWNER_PAGE, "post", {"action": "pause"}),
+    "item-action": (OWNER_PAGE, "post", {"action": "skip"}),
+    "job-settings": (OWNER_PAGE, "post", {}),
+    "job-delete": (OWNER_PAGE, "get", {}),
+    "invitation-new": (OWNER_PAGE, "post", {}),
+    "invitation-revoke": (OWNER_PAGE, "post", {}),
+    "participant-action": (OWNER_PAGE, "post", {"action": "pause"}),
+}
+
+# By what a hash names in the job.
+BYTES = {
+    "module": BYTES_ALWAYS,
+    "weights": BYTES_ALWAYS,
+    "chunk of the attempt": BYTES_ALWAYS,
+    "another chunk": BYTES_OWNER,
+    "validation file": BYTES_OWNER,
+}
+
+# By the type of a message. A refused watch is an error frame; the socket stays open.
+MESSAGES = {
+    "hello": PEERS,
+    "heartbeat": PEERS,
+    "diagnostics": PEERS,
+    "watch": {**dict.fromkeys(EVERYBODY, NO_SESSION), "stranger": NOT_THERE, "owner": YES},
+}
