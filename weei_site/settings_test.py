@@ -12,3 +12,7 @@ PUBLIC_URLS = ["http://testserver", "http://localhost:8000"]
 PUBLIC_URL = PUBLIC_URLS[0]
 ALLOWED_HOSTS = ["testserver", "localhost", "127.0.0.1"]
 CSRF_TRUSTED_ORIGINS = PUBLIC_URLS
+
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":  # noqa: F405
+    # A file, as in real life: threads that share an in-memory database meet table locks that nothing waits for.
+    DATABASES["default"]["TEST"] = {"NAME": str(VAR_DIR / "test.sqlite3")}  # noqa: F405

@@ -2,6 +2,9 @@ from django.contrib import admin
 from django.urls import include, path
 
 from weei_site.api import api
+from weei_site.staff import StaffSignInForm
+
+admin.site.login_form = StaffSignInForm
 
 urlpatterns = [
     path("admin/", admin.site.urls),
