@@ -59,37 +59,39 @@ def _described(outcome: dict[str, strict_json.JsonValue]) -> tuple[ModelInfo, li
 
 
 def inspect(
-    jail: Jail, weights: Path, files: Sequence[tuple[Path, str]], on_done: Callable[[int], None]
+    jail: Jail, weights: Path, files: Sequence[tuple[str, str]], on_done: Callable[[int], None]
 ) -> list[int | ModelError]:
-    """For each (file, format) the number of examples that the module finds in it, or why it cannot read it.
+    """For each stored file (SHA-256, format) the module's own count of its examples, or why it cannot read the file.
 
-    Ends early, with fewer entries than files, when too many are unreadable. Raises what no single file is to blame for.
+    Ends early, with fewer entries than files, when too many are unreadable or the child died of one. Raises what no
+    single file is to blame for.
     """
     found: list[int | ModelError] = []
     while len(found) < len(files):
         found += _inspect_batch(jail, weights, files[len(found) : len(found) + INSPECT_BATCH])
         on_done(len(found))
-        if sum(isinstance(one, ModelError) for one in found) >= MAX_REFUSALS:
+        if not jail.alive or sum(isinstance(one, ModelError) for one in found) >= MAX_REFUSALS:
             break
     return found
 
 
-def _inspect_batch(jail: Jail, weights: Path, batch: Sequence[tuple[Path, str]]) -> list[int | ModelError]:
+def _inspect_batch(jail: Jail, weights: Path, batch: Sequence[tuple[str, str]]) -> list[int | ModelError]:
     """One instance reads the whole batch; only when it refuses a file, each file gets an instance of its own."""
     try:
         return list(_counts(jail, weights, batch))
     except ModelError as error:
-        if error.operation != "inspectData" or not jail.alive:
+        if error.operation != "inspectData" or (len(batch) > 1 and not jail.alive):
             raise
         if len(batch) == 1:
             return [error]
     return [one for file in batch for one in _inspect_batch(jail, weights, [file])]
 
 
-def _counts(jail: Jail, weights: Path, batch: Sequence[tuple[Path, str]]) -> list[int]:
+def _counts(jail: Jail, weights: Path, batch: Sequence[tuple[str, str]]) -> list[int]:
+    files = {f"chunk/{i}": InputFile(artifact_path(sha256)) for i, (sha256, _) in enumerate(batch)}
     outcome = jail.run(
         {"operation": "inspect", "chunks": [{"format": chunk_format} for _, chunk_format in batch]},
-        {"weights": InputFile(weights), **{f"chunk/{i}": InputFile(path) for i, (path, _) in enumerate(batch)}},
+        {"weights": InputFile(weights), **files},
     )
     counts = strict_json.as_list(outcome["exampleCounts"], "exampleCounts")
     return [strict_json.as_int(count, "exampleCount", 0, strict_json.EXACT_INT) for count in counts]

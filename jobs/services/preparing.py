@@ -212,7 +212,7 @@ def _inspect_data(plan: Plan, jail: Jail, step: Step) -> list[str]:
     found = modules.inspect(
         jail,
         artifact_path(plan.weights.sha256),
-        [(artifact_path(sha256), data_format) for sha256, data_format in given],
+        given,
         lambda done: step("Reading the data", done, len(given)),
     )
     return _compare_counts(names, declared, found, exact=plan.info.capabilities.record_ranges)

@@ -381,3 +381,11 @@ def test_takes_the_packages_own_shader_archive(user):
 def test_the_next_job_is_made_after_a_refusal(user):
     refused(user, **one(bytes=-1))
     assert make(user, **small()).status == "ready"
+
+
+def test_refuses_a_method_whose_checkpoints_would_be_too_large(user, monkeypatch):
+    """Weights, state and metadata must fit into one file: here two copies of the weights do, three do not."""
+    monkeypatch.setattr("weei_core.training_settings.MAX_CHECKPOINT_BYTES", 2**20 + 2 * 16)
+    draft = refused(user, **tiny(model()), aggregation={"method": "fedadam"})
+    assert (draft.error_field, "1048624 bytes" in draft.error) == ("settings.aggregation.method", True)
+    assert make(user, **tiny(model()), aggregation={"method": "fedavgm"}).status == "ready"
