@@ -73,6 +73,19 @@ answer = {
 """
 
 
+STATUS = """
+from checkpoints.models import Checkpoint
+from jobs.models import Job, Round
+job = Job.objects.get(pk=job_id)
+at = Round.objects.filter(job=job, number=job.round_no).first()
+answer = {
+    "status": job.status, "error": job.last_error, "checkpoints": Checkpoint.objects.filter(job=job).count() - 1,
+    "round": at and {"number": at.number, "state": at.state, "live": at.live, "received": at.received},
+    "validating": Checkpoint.objects.filter(job=job, validation__in=["due", "running"]).count(),
+}
+"""
+
+
 class DigitsJob:
     """A digits job that was made through the `slow` worker."""
 
@@ -95,19 +108,31 @@ class DigitsJob:
             lambda: self.stack.shell(START, job_id=self.id, wanted=wanted) >= wanted, 60, f"{wanted} ready participants"
         )
 
+    def status(self) -> dict[str, Any]:
+        """Cheap enough to be asked often."""
+        return self.stack.shell(STATUS, job_id=self.id)
+
     def facts(self) -> dict[str, Any]:
         return self.stack.shell(FACTS, job_id=self.id)
 
+    def wait_for_round(self, number: int, seconds: float) -> None:
+        """Until that round's checkpoint is there."""
+        self.stack.wait(lambda: self._going()["checkpoints"] >= number, seconds, f"the checkpoint of round {number}")
+
     def wait_until_completed(self, seconds: float) -> dict[str, Any]:
-        facts: dict[str, Any] = {}
+        """Until it is completed and every validation is done; the facts."""
 
         def completed() -> bool:
-            facts.update(self.facts())
-            assert facts["status"] in ("running", "completed"), (facts["status"], facts["error"])
-            return facts["status"] == "completed"
+            found = self._going()
+            return found["status"] == "completed" and not found["validating"]
 
         self.stack.wait(completed, seconds, "the job to be completed")
-        return facts
+        return self.facts()
+
+    def _going(self) -> dict[str, Any]:
+        found = self.status()
+        assert found["status"] in ("running", "completed"), found
+        return found
 
 
 class Agent:

@@ -9,35 +9,40 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from xmlrpc.client import ServerProxy
+from xmlrpc.client import Error
 
-from supervisor.xmlrpc import SupervisorTransport
+import httpx
+
+from tests.stack.ports import free_port
+from weei_site.launch.supervision import controls, end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 90
 SERVICES = ("valkey", "web", "fast", "slow")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Stack:
-    """`environment` overrides variables (DATABASE_URL, LEASE_SECONDS, …); `host` is where the web server listens."""
+    """`environment` overrides variables (DATABASE_URL, LEASE_SECONDS, …); `host` is where the web server listens;
+    `services` are the processes to start. Several stacks may share what `tests.stack.shared` gives."""
 
-    def __init__(self, environment: dict[str, str] | None = None, *, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        environment: dict[str, str] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        services: Sequence[str] = SERVICES,
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="weei-stack-", ignore_cleanup_errors=True)
         self.folder = Path(self._folder.name)
         self.port = free_port()
@@ -57,16 +62,19 @@ class Stack:
             "PYTHONPATH": str(ROOT),
             **(environment or {}),
         }
+        # A broker of one's own, unless one is shared.
+        self.services = [name for name in services if name != "valkey" or not self.environment.get("REDIS_URL")]
         self._process: subprocess.Popen[bytes] | None = None
+        self._helper: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Stack:
         (self.folder / "run").mkdir(mode=0o700)
-        self.manage("migrate", "--verbosity", "0")
-        self.python("-c", CONFIGURE, str(self.port), self.host)
+        self.shell(SET_UP, port=self.port, host=self.host, services=self.services)
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(self.folder / "run/supervisor.conf")]
-        self._process = subprocess.Popen(command, env=self.environment, cwd=ROOT, start_new_session=True)
+        self._process = subprocess.Popen(command, env=self.environment, cwd=ROOT, preexec_fn=end_with_parent)
         try:
-            self.wait_until_up()
+            if "web" in self.services:
+                self.wait_until_up()
         except BaseException:
             self.__exit__()
             raise
@@ -74,11 +82,18 @@ class Stack:
 
     def __exit__(self, *args: object) -> None:
         assert self._process is not None
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper.wait()
+        for name in self.services:
+            # All at once; supervisor itself would stop one after the other.
+            with contextlib.suppress(OSError, Error):
+                self.supervisor.stopProcess(name, False)
         self._process.terminate()
         try:
             self._process.wait(30)
         except subprocess.TimeoutExpired:
-            for name in SERVICES:
+            for name in self.services:
                 with contextlib.suppress(OSError, RuntimeError):
                     self.kill(name)
             self._process.kill()
@@ -88,8 +103,7 @@ class Stack:
 
     @property
     def supervisor(self) -> Any:
-        transport = SupervisorTransport(None, None, f"unix://{self.folder / 'run/supervisor.sock'}")
-        return ServerProxy("http://127.0.0.1", transport=transport).supervisor
+        return controls(self.folder / "run")
 
     def pid(self, name: str) -> int:
         pid = int(self.supervisor.getProcessInfo(name)["pid"])
@@ -131,7 +145,7 @@ class Stack:
 
     def logs(self, lines: int = 30) -> str:
         parts = []
-        for path in sorted((self.folder / "var/log").glob("*.log")):
+        for path in sorted([*(self.folder / "var/log").glob("*.log"), *self.folder.glob("*.log")]):
             parts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
         return "\n".join(parts)
 
@@ -149,9 +163,28 @@ class Stack:
         return self.python("manage.py", *arguments)
 
     def shell(self, code: str, **values: object) -> Any:
-        """Run Python in a Django process of its own; `answer` is sent back as JSON. `values` are its globals."""
-        script = SHELL.format(values=json.dumps(values), code=code)
-        return json.loads(self.python("-c", script).strip().splitlines()[-1])
+        """Run Python in a Django process; `answer` is sent back as JSON. `values` are its globals."""
+        if self._helper is None:
+            self._helper = self._start_helper()
+        assert self._helper.stdin is not None and self._helper.stdout is not None
+        print(json.dumps({"code": code, "values": values}), file=self._helper.stdin, flush=True)
+        said = json.loads(self._helper.stdout.readline() or '{"error": "the helper process ended"}')
+        if "error" in said:
+            raise AssertionError(f"{said['error']}\n{self.logs()}")
+        return said["answer"]
+
+    def _start_helper(self) -> subprocess.Popen[str]:
+        with (self.folder / "helper.log").open("w") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.stack.helper"],
+                env=self.environment,
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                preexec_fn=end_with_parent,
+            )
 
     def sign_in_link(self, username: str = "alice") -> str:
         path = self.shell(
@@ -162,28 +195,25 @@ class Stack:
         )
         return f"{self.url}{path}"
 
+    def signed_in(self, username: str = "alice") -> httpx.Client:
+        """A client with that person's session."""
+        client = httpx.Client(base_url=self.url, follow_redirects=True, timeout=30)
+        page = client.get(link := self.sign_in_link(username)).raise_for_status()
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
+        assert token is not None
+        client.post(link, data={"csrfmiddlewaretoken": token[1]}, headers={"Origin": self.url}).raise_for_status()
+        return client
 
-CONFIGURE = """
-import sys, django
-django.setup()
+
+SET_UP = """
 from django.conf import settings
-from weei_site.launch import services
-port, host = int(sys.argv[1]), sys.argv[2]
-chosen = [services.web("0.0.0.0" if host != "127.0.0.1" else host, port), *services.workers()]
-import os
-if not os.environ.get("REDIS_URL"):
-    chosen.insert(0, services.valkey(settings.RUN_DIR / "valkey.sock"))
-services.write_configuration(
-    settings.RUN_DIR / "supervisor.conf", chosen, run_dir=settings.RUN_DIR, log_dir=settings.VAR_DIR / "log"
+from django.core.management import call_command
+from weei_site.launch import services as known
+call_command("migrate", verbosity=0)
+everywhere = host if host == "127.0.0.1" else "0.0.0.0"
+chosen = [known.valkey(settings.RUN_DIR / "valkey.sock"), known.web(everywhere, port), *known.workers()]
+known.write_configuration(
+    settings.RUN_DIR / "supervisor.conf", [service for service in chosen if service.name in services],
+    run_dir=settings.RUN_DIR, log_dir=settings.VAR_DIR / "log",
 )
-"""
-
-SHELL = """
-import json, logging, django
-django.setup()
-logging.disable(logging.WARNING)
-globals().update(json.loads({values!r}))
-answer = None
-{code}
-print(json.dumps(answer))
 """

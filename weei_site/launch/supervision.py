@@ -96,7 +96,7 @@ class Supervision:
             ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1)
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(configuration)]
         # A session of its own: Ctrl-C reaches this program alone, which then stops the others in order.
-        self._process = subprocess.Popen(command, preexec_fn=_end_with_parent, start_new_session=True)
+        self._process = subprocess.Popen(command, preexec_fn=end_with_parent, start_new_session=True)
 
     def wait_until_up(self, url: str) -> None:
         """Until the web server answers at `url`. Raises CannotStart with the log to read."""
@@ -165,7 +165,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """If this program is killed outright, the kernel tells supervisor, which stops the rest. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SET_PDEATHSIG, signal.SIGTERM)
