@@ -1,0 +1,435 @@
+"""What happens at the same instant: real threads, real transactions, behind a barrier, on both databases.
+
+The two counter races of the design (two last updates; the last update and a late joiner), accepting against expiring,
+two mergers, two dealers, one-use invitations, and every pair of operations that lock the same rows in the middle of a
+round: none may deadlock, and after each repetition all invariants hold.
+"""
+
+import itertools
+import random
+import threading
+import time
+
+import pytest
+from django.db import OperationalError, connection
+from django.utils.timezone import now
+
+from checkpoints.models import Checkpoint
+from jobs.models import Attempt, Job, Requeued, Round, Slot
+from jobs.services import lifecycle, participants
+from jobs.services.aggregation import round_merge
+from jobs.services.settling import attempt_end
+from peers.models import Membership
+from peers.services.invitations import InvitationInvalid, invitation_create
+from peers.services.tokens import peer_create
+from tests.jobs.world import (
+    Participant,
+    assert_invariants,
+    hello,
+    make_job,
+    merge_due,
+    open_link,
+    received_items,
+    run_to_end,
+    start,
+)
+from weei_core.errors import Conflict
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.db]
+TIMES = 50
+
+
+@pytest.fixture(autouse=True)
+def _no_messages(monkeypatch):
+    """Messages are hints: a race must come out right without them."""
+    monkeypatch.setattr("jobs.services.events._send", lambda task, args: None)
+    monkeypatch.setattr("peers.outbox._loop.send", lambda group, message: None)
+
+
+def together(*calls):
+    """Run all at the same instant; the result of each, or its exception. A deadlock is no result."""
+    barrier = threading.Barrier(len(calls))
+    results: list[object] = [None] * len(calls)
+
+    def run(index, call):
+        try:
+            connection.ensure_connection()
+            barrier.wait(30)
+            results[index] = call()
+        except Exception as error:
+            results[index] = error
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(i, call)) for i, call in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "somebody waits for ever"
+    for result in results:
+        assert not isinstance(result, OperationalError), result
+    return results
+
+
+def uploader(member):
+    """Its upload, with everything read before, so that threads meet in the transaction."""
+    assignment = member.assignment
+    return lambda: member.upload(assignment)
+
+
+def round_of(job):
+    return Round.objects.filter(job=job).latest("number")
+
+
+def test_two_last_updates_close_the_round_once():
+    """Decision 3: a look at other rows leaves it open for ever here."""
+    job = make_job(chunks=2 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for number in range(1, TIMES + 1):
+        assert together(uploader(a), uploader(b)) == [False, False]
+        at = round_of(job)
+        assert (at.number, at.state, at.live, at.received) == (number, "closing", 0, 2)
+        merge_due(job)
+    assert job.status == Job.Status.COMPLETED
+    assert_invariants(job)
+
+
+def test_the_last_update_and_a_late_joiner():
+    """Decision 3: the round closes without it, or waits for it; never closes over it."""
+    job = make_job(chunks=3 * TIMES)
+    a, late = Participant(job), Participant(job)
+    late.lost()
+    start(job)
+    joined = 0
+    for _ in range(TIMES):
+        late.seen(now())
+        results = together(uploader(a), late.ready)
+        assert results == [False, None]
+        at = round_of(job)
+        if late.assignment and late.assignment["round"] == at.number and at.state == "open":
+            joined += 1
+            late.lost()
+            late.train()
+        late.lost()
+        assert merge_due(job) == 1
+        assert late.item is None
+        assert_counters(job)
+    assert_invariants(job)
+    print(f"the late joiner was in time {joined} times of {TIMES}")
+
+
+def test_accepting_against_expiring():
+    """One wins: the update counts, or the item goes back; the round's counters know which."""
+    job = make_job(chunks=3 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    won = 0
+    for _ in range(TIMES):
+        b.train()
+        attempt = a.attempt
+
+        def expire(attempt=attempt):
+            return attempt_end(attempt.pk, state=Attempt.State.EXPIRED, reason="time is up", now=now())
+
+        accepted, expired = together(uploader(a), expire)
+        if accepted is False:
+            won += 1
+            assert expired is False
+        else:
+            assert isinstance(accepted, Conflict) and accepted.code == "stale_attempt"
+            assert expired is True
+        assert round_of(job).state == "closing"
+        merge_due(job)
+        assert_counters(job)
+    assert_invariants(job)
+    print(f"accepting won {won} times of {TIMES}")
+
+
+def test_the_same_upload_many_times_at_once():
+    """C24, U1."""
+    job = make_job(chunks=3 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for _ in range(TIMES):
+        send = uploader(a)
+        results = together(send, send, send)
+        assert sorted(results) == [False, True, True]
+        b.train()
+        merge_due(job)
+    assert_invariants(job)
+
+
+def test_different_bytes_of_one_attempt_at_once():
+    """C24, U2."""
+    job = make_job(chunks=3 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for _ in range(TIMES):
+        assignment = a.assignment
+        results = together(
+            lambda assignment=assignment: a.upload(assignment),
+            lambda assignment=assignment: a.upload(assignment, weights=bytes(16)),
+        )
+        assert sorted(type(result).__name__ for result in results) == ["Conflict", "bool"]
+        b.train()
+        merge_due(job)
+    assert_invariants(job)
+
+
+def test_two_mergers_make_one_checkpoint():
+    """S3."""
+    job = make_job(chunks=2 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for number in range(1, TIMES + 1):
+        a.train()
+        b.train()
+        at = round_of(job).pk
+        assert together(lambda at=at: round_merge(at), lambda at=at: round_merge(at)) == [None, None]
+        assert Checkpoint.objects.filter(job=job).count() == number + 1
+    assert_invariants(job)
+    assert job.status == Job.Status.COMPLETED
+
+
+def test_two_dealers_open_one_round():
+    """One wins the job's round number; nobody gets two items, no item goes to two."""
+    job = make_job(chunks=4 * TIMES)
+    members = [Participant(job) for _ in range(3)]
+    start(job)
+    for _ in range(TIMES):
+        lifecycle.job_pause(Job.objects.get(pk=job.pk))
+        for member in members:
+            if member.item:
+                member.train()
+        merge_due(job)
+        Job.objects.filter(pk=job.pk).update(status=Job.Status.RUNNING)
+        go_on = lambda: lifecycle.job_go_on(job.pk, now())  # noqa: E731
+        together(go_on, go_on, members[0].ready, members[1].ready)
+        assert Attempt.objects.filter(slot__round=round_of(job), state="live").count() == 3
+        assert_counters(job)
+    assert_invariants(job)
+
+
+def test_peers_that_get_ready_at_the_same_instant_get_different_items():
+    """C29."""
+    job = make_job(chunks=4, epochs=TIMES)
+    members = [Participant(job, ready=False) for _ in range(4)]
+    start(job)
+    for _ in range(TIMES):
+        assert together(*(member.ready for member in members)) == [None] * 4
+        assert sorted(member.item for member in members) == ["c1", "c2", "c3", "c4"]
+        Membership.objects.update(ready_for="")
+        for member in members:
+            member.train()
+        merge_due(job)
+    assert_invariants(job)
+
+
+def test_forty_chunks_four_threads_three_epochs():
+    """C29: no chunk in two slots of a round, each once per pass, 3 × 40 accepted updates."""
+    job = make_job(chunks=40, epochs=3)
+    members = [Participant(job) for _ in range(4)]
+    start(job)
+
+    def play(member):
+        def run():
+            for _ in range(2000):
+                if Job.objects.get(pk=job.pk).status == Job.Status.COMPLETED:
+                    return
+                if member.assignment:
+                    member.train()
+                else:
+                    time.sleep(0.005)
+                for at in Round.objects.filter(job=job, state="closing").values_list("pk", flat=True):
+                    round_merge(at)
+            raise AssertionError("the job did not end")
+
+        return run
+
+    assert together(*(play(member) for member in members)) == [None] * 4
+    everything = sorted(f"c{i + 1}" for i in range(40))
+    assert {p: sorted(c) for p, c in received_items(job).items()} == dict.fromkeys(range(3), everything)
+    assert Attempt.objects.filter(state="received").count() == 120
+    assert Checkpoint.objects.filter(job=job).count() == 31
+    assert_invariants(job)
+
+
+def test_one_use_of_a_link_is_one_peer():
+    """C84, H4."""
+    job = make_job()
+    for _ in range(TIMES):
+        invitation, url = invitation_create(job, uses=1)
+        peers = [peer_create()[0] for _ in range(3)]
+        for peer in peers:
+            participants.invitation_open(peer, url.rstrip("/").split("/")[-1], now())
+        results = together(
+            *(lambda peer=peer: participants.invitation_decide(peer, job.pk, True, now()) for peer in peers)
+        )
+        assert sorted(type(result).__name__ for result in results) == ["InvitationInvalid"] * 2 + ["Membership"]
+        assert all(isinstance(result, Membership | InvitationInvalid) for result in results)
+        invitation.refresh_from_db()
+        assert invitation.uses == 1
+        assert Membership.objects.filter(peer__in=peers, current=True).count() == 1
+
+
+def test_two_tabs_accept_and_a_third_declines():
+    """C84: one row, one outcome, one use."""
+    job = make_job()
+    outcomes = set()
+    for _ in range(TIMES):
+        invitation, url = invitation_create(job, uses=5)
+        peer = peer_create()[0]
+        participants.invitation_open(peer, url.rstrip("/").split("/")[-1], now())
+        calls = [lambda a=a, p=peer: participants.invitation_decide(p, job.pk, a, now()) for a in (True, True, False)]
+        results = together(*calls)
+        membership = Membership.objects.get(peer=peer)
+        invitation.refresh_from_db()
+        assert membership.state in ("approved", "declined")
+        assert invitation.uses == (membership.state == "approved")
+        assert membership.current == (membership.state == "approved")
+        refused = [result for result in results if isinstance(result, Conflict)]
+        assert len(refused) == (1 if membership.state == "approved" else 2)
+        outcomes.add(membership.state)
+    print(f"outcomes: {sorted(outcomes)}")
+
+
+def test_a_browser_accepts_two_jobs_at_once():
+    """One current job per browser: the database decides."""
+    jobs = make_job(), make_job()
+    for _ in range(TIMES):
+        peer = peer_create()[0]
+        for job in jobs:
+            open_link(peer, job)
+        results = together(
+            *(lambda job=job, p=peer: participants.invitation_decide(p, job.pk, True, now()) for job in jobs)
+        )
+        assert sorted(type(result).__name__ for result in results) == ["Conflict", "Membership"]
+        assert Membership.objects.filter(peer=peer, current=True).count() == 1
+
+
+def test_two_devices_open_the_job_at_once():
+    job = make_job(coordinatorParticipates=True)
+    for _ in range(TIMES):
+        devices = [peer_create()[0] for _ in range(2)]
+        for device in devices:
+            participants.job_open(job, device)
+        results = together(*(lambda d=device: participants.job_open(job, d) for device in devices))
+        assert not any(isinstance(result, Exception) for result in results)
+        job.refresh_from_db()
+        assert [m.peer_id for m in Membership.objects.filter(job=job, trains=True)] == [job.coordinator_peer_id]
+
+
+def test_leaving_while_work_is_dealt_leaves_no_work_behind():
+    """P13: a deal that read the members before must not give an item to one that is gone."""
+    job = make_job(chunks=4 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for _ in range(TIMES):
+        a.train()
+        b.train()
+        at = round_of(job).pk
+        assert together(lambda at=at: round_merge(at), b.leave) == [None, None]
+        assert b.item is None
+        assert a.item is not None
+        assert_counters(job)
+        open_link(b.peer, job)
+        participants.invitation_decide(b.peer, job.pk, True, now())
+        b.ready()
+        if b.item is None:
+            a.train()
+            merge_due(job)
+    assert_invariants(job)
+
+
+def test_pausing_while_the_last_update_comes_keeps_the_update():
+    """An accepted update is never rolled back by what its coordinator does at the same time."""
+    job = make_job(chunks=3 * TIMES)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for turn in range(TIMES):
+        b.fail() if turn % 2 else b.train()
+        current = Job.objects.get(pk=job.pk)
+        accepted, paused = together(uploader(a), lambda current=current: lifecycle.job_pause(current))
+        assert (accepted, paused) == (False, None)
+        merge_due(job)
+        assert job.status == Job.Status.PAUSED
+        lifecycle.job_resume(job)
+        Requeued.objects.filter(job=job).update(errors=0)
+        assert_counters(job)
+    assert_invariants(job)
+
+
+def test_everything_at_once_never_deadlocks():
+    """Whatever meets whatever: pairs and triples of operations on the same rows."""
+    job = make_job(chunks=60, epochs=50, coordinatorParticipates=True, capabilities={"recordRanges": True})
+    device = peer_create()[0]
+    participants.job_open(job, device)
+    members = [Participant(job) for _ in range(4)]
+    start(job)
+    rng = random.Random(7)
+    jitter = itertools.count(1)
+
+    def fresh():
+        return Job.objects.get(pk=job.pk)
+
+    def toggle():
+        current = fresh()
+        lifecycle.job_pause(current) if current.status == Job.Status.RUNNING else lifecycle.job_resume(current)
+
+    def upload(member):
+        found = member.assignment
+        return member.upload(found) if found else None
+
+    def fail(member):
+        return member.fail() if member.assignment else None
+
+    def merges():
+        for at in Round.objects.filter(job=job, state="closing").values_list("pk", flat=True):
+            round_merge(at)
+
+    def retry():
+        for row in Requeued.objects.filter(job=job, held=True):
+            lifecycle.item_retry(fresh(), row.pk)
+
+    def pause_member(member):
+        participants.participant_pause(job, member.peer.pk, True)
+        participants.participant_pause(job, member.peer.pk, False)
+
+    operations = [
+        *(lambda m=m: upload(m) for m in members),
+        *(lambda m=m: upload(m) for m in members),
+        *(lambda m=m: fail(m) for m in members[:1]),
+        *(lambda m=m: pause_member(m) for m in members[1:3]),
+        *(lambda m=m: hello(m.peer) for m in members[2:]),
+        *(m.ready for m in members),
+        toggle,
+        merges,
+        merges,
+        retry,
+        lambda: lifecycle.job_shuffle(fresh()),
+        lambda: lifecycle.job_update_settings(fresh(), {"batchSize": next(jitter)}),
+        lambda: lifecycle.job_update_settings(fresh(), {"coordinatorParticipates": next(jitter) % 2 == 0}),
+        lambda: participants.job_open(fresh(), device),
+        lambda: participants.participant_ready(device, job.pk, job.module_id, {}),
+        lambda: lifecycle.job_go_on(job.pk, now()),
+    ]
+    for _ in range(2 * TIMES):
+        for result in together(*rng.sample(operations, 4)):
+            assert not isinstance(result, Exception) or isinstance(result, Conflict), result
+        assert_counters(job)
+    assert_invariants(job)
+    if fresh().status == Job.Status.PAUSED:
+        lifecycle.job_resume(fresh())
+    lifecycle.job_update_settings(fresh(), {"epochs": fresh().pass_no + 1, "coordinatorParticipates": False})
+    participants.participant_leave(device, job.pk)
+    run_to_end(job, members)
+    assert_invariants(job)
+
+
+def assert_counters(job):
+    at = round_of(job)
+    assert at.live == Attempt.objects.filter(slot__round=at, state="live").count()
+    places = list(Slot.objects.filter(round=at).exclude(status="stopped").values_list("position", "record_start"))
+    assert len(set(places)) == len(places)
