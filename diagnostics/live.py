@@ -43,11 +43,13 @@ def snapshots(peer_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
 
 def job_snapshots(job_id: UUID, peer_ids: Iterable[UUID]) -> dict[str, dict[str, Any]]:
     """The same, without what a peer said while it worked for another job."""
-    return {
-        peer_id: held
-        for peer_id, held in snapshots(peer_ids).items()
-        if (held["snapshot"].get("assignment") or {}).get("jobId", str(job_id)) == str(job_id)
-    }
+    found = snapshots(peer_ids)
+    return {peer_id: held for peer_id, held in found.items() if _job_of(held["snapshot"]) in (None, str(job_id))}
+
+
+def _job_of(snapshot: dict[str, Any]) -> object:
+    assignment = snapshot.get("assignment")
+    return assignment.get("jobId") if isinstance(assignment, dict) else None
 
 
 def last_sequence(peer_id: UUID) -> int:

@@ -151,7 +151,7 @@ def test_the_jailed_child_loads_the_standard_library_and_wasmtime_only():
 def functions(path: Path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node.lineno, node.end_lineno - node.lineno + 1
+            yield node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def test_files_and_functions_are_short():

@@ -24,7 +24,7 @@ def clean_snapshot(value: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(sequence, int) or isinstance(sequence, bool) or not 0 <= sequence <= 2**53:
         raise Invalid("snapshot.sequence: must be a count.", field="snapshot.sequence")
     stage = value.get("stage")
-    if stage not in STAGES:
+    if not isinstance(stage, str) or stage not in STAGES:
         raise Invalid(f"snapshot.stage: must be one of {', '.join(sorted(STAGES))}.", field="snapshot.stage")
     return {
         "schemaVersion": 1,
@@ -37,9 +37,10 @@ def clean_snapshot(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _section(name: str, value: Any) -> Any:
-    if name == "assignment" and value is None:
-        return None
-    return _clean(value, 1) if isinstance(value, dict) else UNKNOWN
+    """An object, or `unknown`; for the assignment an object or None."""
+    if isinstance(value, dict):
+        return _clean(value, 1)
+    return None if name == "assignment" else UNKNOWN
 
 
 def _clean(value: Any, depth: int) -> Any:

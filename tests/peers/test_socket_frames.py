@@ -40,6 +40,7 @@ BAD_TEXTS = {
     "no sequence": '{"type":"diagnostics","snapshot":{"stage":"waiting"}}',
     "sequence is true": '{"type":"diagnostics","snapshot":{"sequence":true,"stage":"waiting"}}',
     "unknown stage": '{"type":"diagnostics","snapshot":{"sequence":1,"stage":"resting"}}',
+    "stage is a list": '{"type":"diagnostics","snapshot":{"sequence":1,"stage":["waiting"]}}',
     "watch nothing": '{"type":"watch"}',
     "watch a word": '{"type":"watch","jobId":"all"}',
     "watch a number": '{"type":"watch","jobId":7}',

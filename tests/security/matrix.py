@@ -39,7 +39,7 @@ BYTES_OWNER = {**BYTES_ALWAYS, "participant": FORBIDDEN}
 CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
 
 JOB = "/api/jobs/{job_id}"
-API = {
+API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", "/api/peers"): (EVERYBODY, {}),
     ("get", "/api/peer/state"): (PEERS, None),
     ("post", "/api/invitations/open"): (PEERS, {"token": "{token}"}),
@@ -70,7 +70,7 @@ API = {
 }
 
 # By the name of the URL: who, method, form fields or arguments.
-PAGES = {
+PAGES: dict[str, tuple[dict, str, dict]] = {
     "home": (EVERYBODY, "get", {}),
     "login": (EVERYBODY, "get", {}),
     "sign-in-link": (dict.fromkeys(EVERYBODY, NOT_THERE), "get", {"token": "guessed"}),

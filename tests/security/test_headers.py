@@ -13,7 +13,8 @@ from django.urls import reverse
 
 from tests.api.world import World, browser
 from tests.checkpoints.asgi import call
-from tests.security.test_matrix import PAGE_PATTERNS, ROUTES, matrix
+from tests.security import matrix
+from tests.security.test_matrix import PAGE_PATTERNS, ROUTES
 from weei_site.middleware import POLICY
 from weei_site.routing import build
 
