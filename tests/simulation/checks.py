@@ -12,7 +12,7 @@ from jobs.domain.queue import Item
 from jobs.domain.states import ParticipantFacts, participant_state
 from tests.simulation import merging, toy
 from tests.simulation.export import chunk_ids, write_checkpoint
-from tests.simulation.store import Attempt, Checkpoint, Round
+from tests.simulation.store import Attempt, Checkpoint, Member, Round
 from weei_core.aggregation import WeightedSource, merge, method_named
 from weei_core.weights import BytesSource
 
@@ -161,6 +161,12 @@ class Checks:
                 middle = (finished[(len(finished) - 1) // 2] + finished[len(finished) // 2]) / 2
                 assert took <= max(30, factor * middle), "a straggler blocks its round"
 
+    def unheard(self, member: Member) -> None:
+        """Nobody loses work because the server was away: after a restart there is a whole lease to be heard again."""
+        up = self.world.now - self.world.web_down_until
+        before = self.world.leases_at_death.get(member.id, math.inf)
+        assert not self.world.leases_at_death or up >= 30 or before < self.world.died_at, "an outage ended a lease"
+
     def item_failed(self, item: Item) -> None:
         """An item is held for errors of its records only, at least three of them."""
         slots = [slot for at in self.store.rounds.values() if at.pass_no == self.store.job.pass_no for slot in at.slots]
@@ -210,6 +216,7 @@ class Checks:
             self.trained.setdefault(at.pass_no, {}).setdefault(item.position, []).append(
                 (item.record_start, item.record_count)
             )
+        assert store.job.status == "completed" or not store.job.finishing, "finish waits after its merge"
         self._bytes(made, at, updates)
         self._lists(made)
         self._validation(made)

@@ -186,7 +186,9 @@ class Sweeper:
     def _expire(self) -> None:
         server = self.server
         for attempt in server.live_attempts():
-            if server.store.members[attempt.peer].lease_until < server.now:
+            member = server.store.members[attempt.peer]
+            if member.lease_until < server.now:
+                server.world.checks.unheard(member)
                 server.attempt_end(attempt, "expired", "not heard from")
         for attempt in server.live_attempts():
             if attempt.deadline < server.now:

@@ -59,6 +59,8 @@ def draw(rng: random.Random, *, harmless: bool) -> Profile:
     epochs = rng.choice((1, 2, 2, 3)) if chunks <= 12 else 1
     kinds = sorted(HARMLESS) if harmless else [*PEER_FAULTS, *SERVER_FAULTS, *COORDINATOR_FAULTS]
     faults = frozenset(rng.sample(kinds, rng.randint(1 if harmless else 0, min(len(kinds), 9))))
+    if "skip" in faults:
+        faults |= {"errors"}
     return Profile(
         peers=rng.randint(1, 6),
         records=tuple(rng.choice((1, 2, 3, 5, 8, 13, 50)) for _ in range(chunks)),

@@ -9,6 +9,7 @@ FLOATS = 3
 WEIGHT_BYTES = 4 * FLOATS
 START = struct.pack("<3f", 1.0, -2.0, 0.5)
 HUGE = 3e38
+LARGE = 2.0**60
 
 
 def sha(data: bytes) -> str:
@@ -16,13 +17,17 @@ def sha(data: bytes) -> str:
 
 
 def trained(base: bytes, *, chunk: int, start: int, count: int, seed: int, hot: bool) -> bytes:
-    """Half way to zero plus noise, so that weights stay finite for ever. A `hot` chunk answers with numbers that are
+    """Two weights go half way to zero plus noise, so that they stay finite for ever. The third is now and then so large
+    that its sum, which cancels exactly, tells in which order it was made. A `hot` chunk answers with numbers that are
     finite, but too large for a step of a method with momentum."""
     text = f"{chunk}/{start}+{count}/{seed}".encode()
     noise = struct.unpack("<3h", hashlib.sha256(base + text).digest()[:6])
+    weight = unique_examples(count, seed)
     if hot:
         return struct.pack("<3f", *(HUGE if n > 0 else -HUGE for n in noise))
-    return struct.pack("<3f", *(0.5 * w + n / 32768 for w, n in zip(struct.unpack("<3f", base), noise, strict=True)))
+    near = [0.5 * w + n / 32768 for w, n in zip(struct.unpack("<3f", base), noise, strict=True)]
+    large = LARGE / weight * (noise[2] % 3 - 1) if weight & (weight - 1) == 0 else 0.0
+    return struct.pack("<3f", near[0], near[1], large or noise[2] / 32768)
 
 
 def unique_examples(count: int, seed: int) -> int:

@@ -48,6 +48,8 @@ class World:
         self.web_down_until = self.redis_down_until = self.worker_down_until = 0.0
         self.worker = 0
         self.lease_ended = False
+        self.died_at = 0.0
+        self.leases_at_death: dict[int, float] = {}
         count = len(profile.records)
         self.store = Store(job or Job(profile.settings, list(range(count))))
         self.store.requeued += [Requeued(item) for item in requeued]
@@ -149,6 +151,9 @@ class World:
 
     def kill_web(self, seconds: float | None = None) -> None:
         self.log("web killed")
+        if self.now >= self.web_down_until:
+            self.died_at = self.now
+            self.leases_at_death = {member.id: member.lease_until for member in self.store.members.values()}
         down = self.rng.uniform(0.5, 6) if seconds is None else seconds
         self.web_down_until = max(self.web_down_until, self.now + down)
         self.sweeper = control.Sweeper(self.server)
