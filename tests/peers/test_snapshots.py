@@ -8,10 +8,10 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diagnostics.domain.snapshot import MAX_MEMBERS, MAX_TEXT, SECTIONS, STAGES, UNKNOWN, clean_snapshot
+from diagnostics.domain.snapshot import MAX_HASHES, MAX_TEXT, SECTIONS, STAGES, UNKNOWN, clean_snapshot
 from diagnostics.live import job_snapshots, last_sequence, snapshot_put, snapshots
 from weei_core import js_json, strict_json
 from weei_core.errors import Invalid
@@ -54,19 +54,32 @@ def test_numbers_that_json_does_not_know_are_unknown(number):
 
 def test_texts_are_cleaned_and_cut_and_the_rest_is_kept():
     """C86: NUL, a lone surrogate and a description of 100,000 characters."""
-    odd = {"adapter": "x" * 100_000, "initializationError": "a\0b\ud800c", "webgpu": "available"}
-    gpu = clean_snapshot({**EXAMPLE, "gpu": odd})["gpu"]
-    assert gpu == {"adapter": "x" * MAX_TEXT, "initializationError": "ab?c", "webgpu": "available"}
+    adapter = {"vendor": "a\0b\ud800c", "architecture": 7, "description": "x" * 100_000}
+    gpu = clean_snapshot({**EXAMPLE, "gpu": {**EXAMPLE["gpu"], "adapter": adapter}})["gpu"]
+    cleaned = {"vendor": "ab?c", "architecture": UNKNOWN, "device": UNKNOWN, "description": "x" * MAX_TEXT}
+    assert gpu == {**EXAMPLE["gpu"], "adapter": cleaned}
 
 
-def test_depth_and_number_of_members_are_bounded():
-    deep: dict = {}
-    for _ in range(100):
-        deep = {"x": deep}
-    wide = {f"k{n}": n for n in range(1_000)}
-    cleaned = clean_snapshot({**EXAMPLE, "environment": deep, "model": wide, "timings": {"list": list(range(1_000))}})
-    assert str(cleaned["environment"]).count("x") < 6
-    assert len(cleaned["model"]) == MAX_MEMBERS == len(cleaned["timings"]["list"])
+def test_a_member_of_another_type_is_unknown_and_one_that_nobody_knows_is_dropped():
+    """H8: pages compute with these."""
+    odd = {"processedExamples": "<b>", "totalExamples": [1], "optimizerSteps": True, "lastProgressAt": -1, "owner": 1}
+    cleaned = clean_snapshot({**EXAMPLE, "performance": odd, "environment": {"browser": None, "os": {"x": 1}}})
+    assert cleaned["performance"] == {
+        **dict.fromkeys(("processedExamples", "totalExamples", "optimizerSteps", "lastProgressAt"), UNKNOWN),
+        **dict.fromkeys(("currentExamplesPerSecond", "averageExamplesPerSecond"), None),
+    }
+    assert set(cleaned["environment"].values()) == {UNKNOWN}
+
+
+def test_the_members_are_those_of_the_golden_example():
+    """The peers' own snapshots are tested against the same example."""
+    for name, members in SECTIONS.items():
+        assert set(members) == set(EXAMPLE[name])
+
+
+def test_hashes_of_shaders_are_bounded():
+    model = {**EXAMPLE["model"], "wgsl": {"present": True, "sha256": ["x"] * 1_000}}
+    assert len(clean_snapshot({**EXAMPLE, "model": model})["model"]["wgsl"]["sha256"]) == MAX_HASHES
 
 
 @pytest.mark.parametrize("sequence", [None, -1, 1.5, "1", True, 2**53 + 1, [], {}])
@@ -88,10 +101,14 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     st.fixed_dictionaries(
         {"sequence": st.integers(0, 2**53), "stage": st.sampled_from(sorted(STAGES))},
-        optional=dict.fromkeys((*SECTIONS, "measuredAt", "error"), JSON),
+        optional={
+            **dict.fromkeys(("measuredAt", "error"), JSON),
+            **{name: JSON | st.fixed_dictionaries(dict.fromkeys(members, JSON)) for name, members in SECTIONS.items()},
+        },
     )
 )
 def test_whatever_it_holds_the_result_is_json_that_a_strict_reader_takes(value):
