@@ -109,7 +109,8 @@ export class TrainingSession {
   /** @returns {ControlState} */
   state() {
     const peerJob = this.#state?.job ?? null;
-    const connected = this.#socket.connected || this.contact.silentMs() < POLL_SECONDS * 1500;
+    // A socket whose network is gone stays open for minutes; only what was heard tells, and a poll asks every few seconds.
+    const connected = this.contact.silentMs() < POLL_SECONDS * 1500;
     const replaced = this.#sessionState === "replaced";
     this.diagnostics.activeWorkers = this.runner.busy ? 1 : 0;
     return {
