@@ -1,4 +1,4 @@
-"""People in front of browsers: a context of one's own, what the browser complains about, and the steps that people take."""
+"""People in front of browsers: a profile of one's own, what the browser complains about, and what people do."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ class Coordinator(Person):
         """Press Start when so many participants can train."""
         expect(self.page.locator("#panel-people .card-head")).to_contain_text(f"{active} of", timeout=60_000)
         self.page.locator("#do-start").click()
-        expect(self.page.locator("#do-pause").or_(self.page.get_by_text("Download the last checkpoint"))).to_be_visible()
+        expect(
+            self.page.locator("#do-pause").or_(self.page.get_by_text("Download the last checkpoint"))
+        ).to_be_visible()
 
     def wait_until_completed(self, seconds: float) -> None:
         expect(self.page.get_by_role("link", name="Download the last checkpoint")).to_be_visible(timeout=seconds * 1000)

@@ -81,7 +81,14 @@ def check_invitation(person, stack, job):
         "from jobs.models import Job\njob = Job.objects.get(pk=job_id)\nanswer = [job.module_id, job.name]", job_id=job
     )
     card = person.page.locator("#join-card")
-    for text in (*facts, "alice", "digits.wasm", "12 chunks, 1,500 examples", "5 local epochs, batches of 16", "FedAvg"):
+    for text in (
+        *facts,
+        "alice",
+        "digits.wasm",
+        "12 chunks, 1,500 examples",
+        "5 local epochs, batches of 16",
+        "FedAvg",
+    ):
         expect(card).to_contain_text(text)
     assert not re.search(r"\bundefined\b|\bnull\b|NaN", card.inner_text())
     assert person.fetched("/api/invitations/open"), person.requests
@@ -200,4 +207,3 @@ def leave(page):
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("#device-leave").click()
     expect(page.locator("#device-open")).to_be_visible()
-
