@@ -102,6 +102,10 @@ class DigitsJob:
         stack.wait(made, 60, "the job to be made")
         self.id, self.link = found["job"], found["link"]
 
+    def link_at(self, other: Stack) -> str:
+        """The invitation as it looks at another web process of the same installation."""
+        return self.link.replace(self.stack.url, other.url)
+
     def start(self, wanted: int) -> None:
         """Start when so many participants are ready."""
         self.stack.wait(
