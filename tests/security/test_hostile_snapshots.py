@@ -13,7 +13,24 @@ from weei_core import strict_json
 
 pytestmark = pytest.mark.django_db
 SCRIPT = "<img src=x onerror=alert(1)>"
-ODD: list = ["", SCRIPT, "unknown", None, True, -1, 0, 1e308, 2**53, [], [[]], {}, {"x": {}}, ["a", 1], "\u202e", "a" * 300]
+ODD: list = [
+    "",
+    SCRIPT,
+    "unknown",
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    2**53,
+    [],
+    [[]],
+    {},
+    {"x": {}},
+    ["a", 1],
+    "\u202e",
+    "a" * 300,
+]
 NAMES = (
     *("browser", "browserVersion", "os", "logicalCores", "requested", "actual", "backend", "fallbackReason"),
     *("activeWorkers", "workerLimit", "webgpu", "adapter", "memoryBudgetMiB", "initializationError", "id", "version"),
