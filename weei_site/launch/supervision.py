@@ -24,7 +24,7 @@ from weei_site.launch.machine import CannotStart
 
 START_SECONDS = 90
 STOP_SECONDS = 40
-FAILED_STARTS = 4
+FAILED_STARTS = 3
 """A process that ended so often before the web server answered will not come up."""
 SILENCE = (OSError, http.client.HTTPException)
 """Nobody answers at supervisor's socket, or hangs up. `Error`: it answers that it cannot now."""
