@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from checkpoints.services.collector import collect as collect_artifacts
 from jobs.services.aggregation import round_merge
+from jobs.services.creating import datasets_clean
 from jobs.services.drafts import draft_prepare
 from jobs.services.evaluation import validation_run
 
@@ -30,4 +31,7 @@ def evaluate(checkpoint_id: int) -> None:
 
 @shared_task(name="jobs.tasks.collect")
 def collect() -> None:
-    collect_artifacts(timezone.now())
+    """Free what nothing refers to any more."""
+    now = timezone.now()
+    datasets_clean(now)
+    collect_artifacts(now)

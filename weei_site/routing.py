@@ -17,6 +17,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from checkpoints.bytes.app import application as bytes_application
+from jobs.services.events import enqueue
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
 from weei_site.body_gate import BodyGate
@@ -24,6 +25,7 @@ from weei_site.origin import ExactOrigin
 from weei_site.static_app import application as static_application
 
 logger = logging.getLogger(__name__)
+COLLECT_SECONDS = 300
 Application = Callable[..., Awaitable[None]]
 STATIC_PREFIXES = ("/static/", "/presets/")
 
@@ -59,7 +61,9 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _sweep_for_ever() -> None:
+    """Sweeps every few seconds, and has files collected every few minutes (by any number of processes: it is cheap)."""
     sweeper = Sweeper()
+    collected = 0.0
 
     def once() -> None:
         close_old_connections()
@@ -71,6 +75,9 @@ async def _sweep_for_ever() -> None:
     while True:
         try:
             await sync_to_async(once, thread_sensitive=False)()
+            if time.monotonic() - collected > COLLECT_SECONDS:
+                collected = time.monotonic()
+                await sync_to_async(enqueue, thread_sensitive=False)("jobs.tasks.collect")
         except Exception:
             logger.exception("the sweep failed; the next one tries again")
         await asyncio.sleep(settings.SWEEP_SECONDS)

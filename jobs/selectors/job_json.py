@@ -42,7 +42,7 @@ def job_json(job: Job, now: datetime) -> dict[str, Any]:
         "waitingFor": waiting_for(job, now),
         "error": job.last_error or None,
         "incomplete": job.incomplete,
-        "shuffled": job.shuffles > 0,
+        "shuffled": job.shuffles > 0 or job.pass_order_id is not None or job.next_order_id is not None,
         "seed": job.job_seed,
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
         "hasModuleFile": True,

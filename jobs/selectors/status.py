@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from checkpoints.models import Checkpoint
-from diagnostics.live import snapshots
+from diagnostics.live import job_snapshots
 from jobs.domain.rounds import rounds_estimate
 from jobs.domain.states import ParticipantFacts, participant_state
 from jobs.models import Attempt, Job, Requeued, Round, Slot
@@ -52,7 +52,7 @@ def participants(job: Job, now: datetime) -> list[ParticipantRow]:
     if at is not None:
         for slot in Slot.objects.filter(round=at).select_related("chunk").order_by("deal", "id"):
             slots[slot.peer_id] = slot
-    held = snapshots([m.peer_id for m in members])
+    held = job_snapshots(job.pk, [m.peer_id for m in members])
     return [_participant(m, slots.get(m.peer_id), held.get(str(m.peer_id)), now) for m in members]
 
 
@@ -117,7 +117,7 @@ def round_view(job: Job, now: datetime) -> RoundView | None:
     if at is None:
         return None
     slots = list(Slot.objects.filter(round=at).select_related("chunk").order_by("-deal", "position", "record_start"))
-    held = snapshots({slot.peer_id for slot in slots if slot.status == Slot.Status.LOADING})
+    held = job_snapshots(job.pk, {slot.peer_id for slot in slots if slot.status == Slot.Status.LOADING})
     return RoundView(at, [_slot_row(slot, held.get(str(slot.peer_id)), now) for slot in slots])
 
 
