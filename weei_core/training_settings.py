@@ -116,10 +116,15 @@ def parse_settings(
     info: ModelInfo | None = None,
     continued_from: int | None = None,
     weight_bytes: int | None = None,
+    keep_unknown: bool = False,
 ) -> TrainingSettings:
-    """Settings from JSON. `continued_from` is the round of the checkpoint that a continued job starts from."""
+    """Settings from JSON. `continued_from` is the round of the checkpoint that a continued job starts from.
+
+    `keep_unknown` is for those inside a checkpoint file: fields that nobody here knows are no error there.
+    """
     members = as_object(value, "settings")
-    refuse_unknown(members, "settings", _FIELDS)
+    if not keep_unknown:
+        refuse_unknown(members, "settings", _FIELDS)
     for name in _REQUIRED:
         if name not in members:
             raise Invalid(f"settings.{name} is missing.", field=f"settings.{name}")

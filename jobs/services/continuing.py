@@ -257,7 +257,7 @@ def origin_of(files: Selection, mode: object) -> Origin | None:
             file,
             path.stat().st_size,
             check_model_info=parse_model_info,
-            check_settings=lambda value: parse_settings(value, for_experience="experience" in value),
+            check_settings=lambda value: parse_settings(value, for_experience="experience" in value, keep_unknown=True),
         )
         verify(file, header)
     return Origin(path, header, mode == "resume")

@@ -174,3 +174,10 @@ def test_text_reads_back_to_the_same_settings(value):
     again = parse_settings(strict_json.loads(settings.text), for_experience=False)
     assert again == settings
     assert again.text == settings.text
+
+
+def test_unknown_fields_are_no_error_inside_a_checkpoint_file():
+    value = {"epochs": 3, "localEpochs": 1, "batchSize": 8, "coordinatorParticipates": True, "fromTheFuture": {"x": 1}}
+    with pytest.raises(Invalid, match="fromTheFuture"):
+        parse_settings(value, for_experience=False)
+    assert parse_settings(value, for_experience=False, keep_unknown=True).epochs == 3
