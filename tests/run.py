@@ -53,14 +53,13 @@ def stages(full: bool) -> list[Stage]:
         Stage("hosts", 2, ((*PYTEST, *slow, "tests/hosts"),)),
         Stage("server", 5, ((*PYTEST, *slow, *SERVER),)),
         Stage("postgresql", 4, ((PYTHON, "-m", "tests.pg.server", "--", *PYTEST, "-m", "db", *SERVER),)),
-        Stage("stack", 4, ((*PYTEST, *slow, "tests/stack"),)),
+        Stage("stack", 5, ((*PYTEST, *slow, "tests/stack", "tests/launch"),)),
         Stage("browser", 6, ((*PYTEST, *slow, "tests/browser"),)),
     ]
 
 
 SERVER = tuple(
-    f"tests/{name}"
-    for name in ("jobs", "checkpoints", "creation", "peers", "api", "security", "pages", "agent", "launch")
+    f"tests/{name}" for name in ("jobs", "checkpoints", "creation", "peers", "api", "security", "pages", "agent")
 ) + ("tests/test_architecture.py", "tests/test_docs.py")
 
 

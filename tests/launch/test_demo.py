@@ -1,4 +1,4 @@
-"""`make demo`: one story of three runs on the same data, told once and looked at by several tests."""
+"""`make demo`: one story of four runs on the same data, told once and looked at by several tests."""
 
 import os
 import re
@@ -39,19 +39,18 @@ def place():
 
 @pytest.fixture(scope="module")
 def story(place):
-    return [first_run(place), second_run(place), third_run(place)]
+    return [first_run(place), second_run(place), third_run(place), fourth_run(place)]
 
 
 def first_run(place):
     """Reaches Round 3; the web server is killed, then the launcher itself."""
-    with Program(place, "--demo", "--rest", "0.6") as program:
+    with Program(place, "--demo", "--rest", "1") as program:
         run = Run(program)
         program.wait_for(r"^Round 3/")
         run.facts["states"] = place.states()
         run.facts["sign-in"] = use_sign_in_link(program)
         with Program(place, "--demo") as other:
             run.facts["other"] = (other.wait(), other.text)
-        run.facts["elsewhere"] = run_elsewhere()
         old = place.info("web")["pid"]
         os.kill(old, signal.SIGKILL)
         wait(lambda: place.info("web")["pid"] not in (0, old), "the web server to be started again")
@@ -59,22 +58,9 @@ def first_run(place):
         return run
 
 
-def run_elsewhere():
-    """`make run` beside the demo, on another port and other data; its process manager is killed outright."""
-    place = Place()
-    try:
-        with Program(place) as program:
-            program.wait_for("^Ctrl-C stops everything")
-            found = {"states": place.states()}
-            os.kill(int((place.run_dir / "supervisor.pid").read_text()), signal.SIGKILL)
-            return found | {"code": program.wait(), "text": program.text, "processes": place.processes()}
-    finally:
-        place.remove()
-
-
 def second_run(place):
     """Begins while the processes of the first still end; goes on; Ctrl-C."""
-    with Program(place, "--demo", "--rest", "0.6") as program:
+    with Program(place, "--demo", "--rest", "1") as program:
         run = Run(program)
         program.wait_for(r"^Round \d+/")
         run.code = program.end(signal.SIGINT)
@@ -93,6 +79,24 @@ def third_run(place):
         run.code = program.end(signal.SIGTERM)
         run.facts |= {"processes": place.processes(), "files": left_in(place.run_dir)}
         return run
+
+
+def fourth_run(place):
+    """On a job that is completed; beside it `make run` on another port and other data, whose manager is killed."""
+    elsewhere = Place()
+    with Program(place, "--demo") as program, Program(elsewhere) as other:
+        run = Run(program)
+        program.wait_for(r"^The job is completed")
+        other.wait_for("^Ctrl-C stops everything")
+        run.facts["states"] = place.states()
+        found = {"states": elsewhere.states()}
+        os.kill(int((elsewhere.run_dir / "supervisor.pid").read_text()), signal.SIGKILL)
+        found |= {"code": other.wait(), "text": other.text, "processes": elsewhere.processes()}
+        run.facts["elsewhere"] = found
+        run.code = program.end(signal.SIGHUP)
+        run.facts |= {"processes": place.processes(), "files": left_in(place.run_dir)}
+    elsewhere.remove()
+    return run
 
 
 def left_in(folder):
@@ -143,20 +147,20 @@ def test_a_second_run_on_the_same_data_is_refused_in_one_sentence(story):
 
 
 def test_a_run_beside_it_has_its_own_port_and_data(story):
-    elsewhere = story[0].facts["elsewhere"]
+    elsewhere = story[3].facts["elsewhere"]
     assert elsewhere["states"] == dict.fromkeys(("valkey", "web", "fast", "slow"), "RUNNING")
     assert re.search(r"^  http://localhost:\d+/sign-in/\S+$", elsewhere["text"], re.MULTILINE)
     assert "Invitation" not in elsewhere["text"]
 
 
 def test_a_killed_process_manager_leaves_no_process_behind(story):
-    elsewhere = story[0].facts["elsewhere"]
+    elsewhere = story[3].facts["elsewhere"]
     assert elsewhere["code"] == 1 and elsewhere["processes"] == []
     assert re.search(r"^The process manager ended; see /.+/supervisor\.log$", elsewhere["text"], re.MULTILINE)
 
 
 def test_a_run_goes_on_where_a_killed_one_was(story):
-    killed, second, third = story
+    killed, second, third, _ = story
     assert killed.code == -signal.SIGKILL
     assert "Creating" not in second.text + third.text
     assert re.search(r"Going on with the digits job of the last run, which has [1-9]\d* rounds\.", second.text)
@@ -169,6 +173,12 @@ def test_a_signal_stops_every_process_and_removes_the_sockets(story):
         assert run.code == 0 and "Stopping …" in run.text
         assert run.facts["processes"] == []
         assert run.facts["files"] == ["supervisor.conf"]
+
+
+def test_a_completed_job_gets_no_agents_and_no_invitation(story):
+    last = story[3]
+    assert last.facts["states"] == dict.fromkeys(("valkey", "web", "fast", "slow"), "RUNNING")
+    assert "Invitation" not in last.text and last.rounds == []
 
 
 def test_agents_end_with_their_job_and_stay_ended(story):

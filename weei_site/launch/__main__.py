@@ -83,9 +83,11 @@ class Launch:
         self._disk_was_full = False
         if demo:
             job = demo_data.demo_job(self.owner, _say)
-            self.link = demo_data.invitation_link(job)
             self.watcher = demo_data.Watcher(job)
-            self.agents = demo_data.agents(self.link, self.url, rest_seconds)
+            # Nobody can join a job that is completed.
+            self.link = demo_data.invitation_link(job)
+            if self.link:
+                self.agents = demo_data.agents(self.link, self.url, rest_seconds)
 
     def run(self) -> int:
         from django.conf import settings

@@ -85,7 +85,9 @@ def _create(user: User) -> Job:
     return draft.job
 
 
-def invitation_link(job: Job) -> str:
+def invitation_link(job: Job) -> str | None:
+    if job.status == Job.Status.COMPLETED:
+        return None
     return invitation_create(job, uses=INVITATION_USES)[1]
 
 
