@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits
 
 MAGIC, VERSION, RECORD_BYTES = b"DGU8", 1, 65
 FORMAT = "digits-u8-v1"
