@@ -5,7 +5,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.timezone import now
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -223,10 +223,12 @@ class Engine(RuleBasedStateMachine):
 
 def test_any_order_of_events_keeps_the_invariants():
     """I1 to I5, I9, I10 (requirement 9 of the security list)."""
+    # A statement takes longer there, and what could differ between the two shows in a few examples.
+    examples = 20 if connection.vendor == "sqlite" else 8
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large]
     run_state_machine_as_test(
         Engine,
         settings=settings(
-            max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=checks, derandomize=True
+            max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=checks, derandomize=True
         ),
     )

@@ -16,7 +16,7 @@ import numpy as np
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from checkpoints.models import Checkpoint, JobArtifact
+from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import NewArtifact, artifact_put_bytes, artifact_source, job_artifact_add
 from jobs.domain.progress import chunk_lists, progress_from
 from jobs.models import Attempt, Chunk, Dataset, Job, Requeued, Round, Slot
@@ -68,9 +68,11 @@ def make_job(
     start = artifact_put_bytes(np.asarray(weights, "<f4").tobytes(), now)
     module = artifact_put_bytes(b"\0asm" + uuid.uuid4().bytes, now)
     dataset = Dataset.objects.create(manifest_text="[]", count=chunks, bytes=chunks * 8, examples=sum(counts))
-    for index in range(chunks):
-        data = artifact_put_bytes(f"chunk {index} of {dataset.pk}".encode(), now)
-        Chunk.objects.create(
+    bodies = [f"chunk {index} of {dataset.pk}".encode() for index in range(chunks)]
+    stored = [Artifact(sha256=hashlib.sha256(b).hexdigest(), bytes=len(b), body=b, touched=now) for b in bodies]
+    Artifact.objects.bulk_create(stored)
+    Chunk.objects.bulk_create(
+        Chunk(
             dataset=dataset,
             index=index,
             chunk_id=f"c{index + 1}",
@@ -81,6 +83,8 @@ def make_job(
             example_count=counts[index],
             first_example=sum(counts[:index]),
         )
+        for index, data in enumerate(stored)
+    )
     chosen = parse_settings({**SETTINGS, **settings}, for_experience=False)
     job = Job.objects.create(
         owner=user or owner(),
@@ -100,8 +104,10 @@ def make_job(
     )
     job_artifact_add(job, module.sha256, JobArtifact.Kind.MODULE, "toy.wasm")
     job_artifact_add(job, start.sha256, JobArtifact.Kind.WEIGHTS, "")
-    for chunk in dataset.chunks.all():
-        job_artifact_add(job, chunk.artifact_id, JobArtifact.Kind.CHUNK, chunk.file_name)
+    JobArtifact.objects.bulk_create(
+        JobArtifact(job=job, artifact=data, kind=JobArtifact.Kind.CHUNK, file_name=f"c{index + 1}.bin")
+        for index, data in enumerate(stored)
+    )
     Checkpoint.objects.create(
         job=job,
         round=0,
