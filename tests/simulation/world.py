@@ -260,7 +260,8 @@ class World:
     def _calm(self) -> None:
         """The faults end: nobody sleeps or is slow, nothing is lost any more, and somebody takes part."""
         self.log("calm")
-        self.web_down_until = self.worker_down_until = self.redis_down_until = self.now
+        self.web_down_until = min(self.web_down_until, self.now)
+        self.worker_down_until = self.redis_down_until = self.now
         for client in self.clients:
             if self.rng.random() < 0.5 and not client.takes_part or not any(c.takes_part for c in self.clients):
                 client.join()
@@ -293,5 +294,5 @@ class World:
             self.completed_at = self.now if self.completed_at is None else self.completed_at
             return self.now > self.completed_at + (DRAIN_SECONDS if self.profile.faults else 0)
         waited = self.now - max(self.checks.progressed_at, self.profile.chaos_seconds)
-        assert waited <= PROGRESS_SECONDS, f"no progress for {waited:.0f} s: {self.store.job}"
+        assert waited <= PROGRESS_SECONDS, f"no progress for {waited:.0f} s in round {self.store.job.round_no}"
         return False
