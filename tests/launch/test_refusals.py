@@ -1,9 +1,11 @@
 """What keeps a run from starting is said in one sentence, by the program that people start."""
 
+import contextlib
 import errno
 import os
 import re
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -11,7 +13,7 @@ from collections import namedtuple
 
 import pytest
 
-from tests.launch.program import Place, Program
+from tests.launch.program import Place, Program, wait
 from weei_site.launch import machine
 from weei_site.launch.machine import CannotStart
 
@@ -80,16 +82,55 @@ def test_a_folder_of_sockets_that_is_somebody_elses(tmp_path):
 # --- a full disk ---
 
 
+@contextlib.contextmanager
+def disk(folder, mebibytes):
+    """A small file system, where this user may mount one; else None, and the tests take a stand-in."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "weei-test", str(folder)]
+    mounted = os.geteuid() == 0 and bool(shutil.which("mount")) and subprocess.run(command, check=False).returncode == 0
+    try:
+        yield folder if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 1 MiB, where this user may mount one; else None, and the tests take a stand-in."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "weei-test", str(folder)]
-    mounted = os.geteuid() == 0 and bool(shutil.which("mount")) and subprocess.run(command, check=False).returncode == 0
-    yield folder if mounted else None
-    if mounted:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+    with disk(tmp_path / "disk", 1) as folder:
+        yield folder
+
+
+@pytest.fixture
+def usable_disk(tmp_path):
+    with disk(tmp_path / "disk", 400) as folder:
+        yield folder
+
+
+def fill(folder):
+    with pytest.raises(OSError, match="No space"), (folder / "filler").open("wb") as file:
+        while True:
+            file.write(bytes(1024**2))
+
+
+def test_a_disk_that_fills_up_during_a_run_does_not_end_it(place, usable_disk, monkeypatch):
+    """It is told once, the process manager's own troubles with it are not, and the run goes on when there is space."""
+    if usable_disk is None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10 * GIB, 10 * GIB, 1024**2))
+        assert machine.disk_is_full(place.folder)
+        return
+    place.environment["VAR_DIR"] = str(usable_disk / "var")
+    with Program(place) as program:
+        program.wait_for("^Ctrl-C stops everything")
+        fill(usable_disk)
+        program.wait_for("^The disk of .* is full: nothing new can be kept until you free some space")
+        os.kill(place.info("fast")["pid"], signal.SIGKILL)  # Supervisor cannot write to its log about it.
+        wait(lambda: place.states()["fast"] != "RUNNING", "the worker to be missed")
+        (usable_disk / "filler").unlink()
+        program.wait_for("^There is space on the disk again")
+        wait(lambda: place.states()["fast"] == "RUNNING", "the worker to run again")
+        assert program.end(signal.SIGTERM) == 0
+        assert "Traceback" not in program.text and program.text.count(" is full") == 1
 
 
 def test_a_disk_that_is_too_full_to_begin(place, small_disk, monkeypatch):
@@ -111,8 +152,7 @@ def test_a_disk_that_is_too_full_to_begin(place, small_disk, monkeypatch):
 def test_a_disk_without_room_for_the_first_file(place, small_disk, monkeypatch, capsys):
     """Before anything is checked, the settings keep a secret there."""
     if small_disk is not None:
-        with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb") as file:
-            file.write(b"x" * 2 * 1024**2)
+        fill(small_disk)
         place.environment["VAR_DIR"] = str(small_disk)
         text = refused(place, "--demo")
     else:

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -45,7 +46,8 @@ class Supervision:
         self.run_dir = run_dir
         self.log_dir = log_dir
         self._lock: IO[str] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._last_words = ""
         self._told: set[str] = set()
 
     # --- before ---
@@ -96,7 +98,15 @@ class Supervision:
             ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1)
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(configuration)]
         # A session of its own: Ctrl-C reaches this program alone, which then stops the others in order.
-        self._process = subprocess.Popen(command, preexec_fn=end_with_parent, start_new_session=True)
+        self._process = subprocess.Popen(
+            command, preexec_fn=end_with_parent, start_new_session=True, stderr=subprocess.PIPE, text=True
+        )
+        threading.Thread(target=self._hear, args=(self._process.stderr,), daemon=True).start()
+
+    def _hear(self, stderr: IO[str]) -> None:
+        """On a full disk supervisor complains about its own log, line after line, which helps nobody."""
+        for line in stderr:
+            self._last_words = line.strip()
 
     def wait_until_up(self, url: str) -> None:
         """Until the web server answers at `url`. Raises CannotStart with the log to read."""
@@ -108,7 +118,8 @@ class Supervision:
             pids |= {info["pid"] for info in self._infos() if info["name"] == "web" and info["pid"]}
             time.sleep(0.2)
         if not self.alive():
-            raise CannotStart(f"The process manager did not start; see {self.log_dir}/supervisor.log")
+            words = f": {self._last_words}" if self._last_words else ""
+            raise CannotStart(f"The process manager did not start; see {self.log_dir}/supervisor.log{words}")
         raise CannotStart(f"The web server did not start; see {self.log_dir}/web.log")
 
     def alive(self) -> bool:
