@@ -3,10 +3,13 @@
 import contextlib
 import time
 
+import pytest
+
 from tests.stack.digits import Agent, DigitsJob
 from tests.stack.stack import Stack
 
 OUTAGE_SECONDS = 15
+GOES_ON_SECONDS = 10
 QUIET = {"enabled": False, "unit": "round", "every": 1}
 
 RECEIVED = """
@@ -31,9 +34,18 @@ def test_a_job_is_completed_though_no_hint_arrives():
         assert "uploaded" in names and "error" not in names
 
 
-def test_participants_go_on_while_redis_is_away_and_the_job_when_it_is_back(stack):
-    """Updates are taken in during the outage; the merge they ask for is queued again after it."""
-    job = DigitsJob(stack, epochs=4, seed="7", validationSchedule=QUIET)
+@pytest.fixture
+def as_in_life():
+    """With the times that an installation has, because how soon the job goes on is what matters here."""
+    with Stack() as running:
+        yield running
+
+
+def test_participants_go_on_while_redis_is_away_and_the_job_when_it_is_back(as_in_life):
+    """Updates are taken in during the outage; the merge they ask for is queued again after it: in ten seconds on a
+    machine that has nothing else to do."""
+    stack = as_in_life
+    job = DigitsJob(stack, epochs=2, seed="7", validationSchedule=QUIET)
     with Agent(stack, job.link, "outage-a", "--rest", "2"), Agent(stack, job.link, "outage-b", "--rest", "2"):
         job.start(wanted=2)
         job.wait_for_round(2, 60)
@@ -53,9 +65,9 @@ def test_participants_go_on_while_redis_is_away_and_the_job_when_it_is_back(stac
         assert during["status"] == "running"
         stack.supervisor.startProcess("valkey")
         back_at = time.monotonic()
-        job.wait_for_round(during["checkpoints"] + 1, 60)
+        job.wait_for_round(during["checkpoints"] + 1, 3 * GOES_ON_SECONDS)
         print(f"the job went on {time.monotonic() - back_at:.1f} s after Redis was back")
         facts = job.wait_until_completed(180)
     assert during["checkpoints"] == before["checkpoints"], "a merge went through without its queue"
     assert during["round"] == {"number": before["round"]["number"], "state": "closing", "live": 0, "received": 2}
-    assert facts["rounds"] == list(range(4 * 12 // 2 + 1)) and facts["expired"] == 0
+    assert facts["rounds"] == list(range(2 * 12 // 2 + 1)) and facts["expired"] == 0
