@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from django.utils.timezone import now
 
 from checkpoints.models import Checkpoint
 from jobs.models import Job, Requeued, Slot
+from jobs.services.dealing import deal_open_round
 from tests.jobs.world import (
     Participant,
     assert_invariants,
@@ -59,9 +61,13 @@ def test_cuts_nothing_while_256_parts_are_open(settings):
 def test_a_late_joiner_gets_an_item_as_it_is():
     """Items are cut at the start of a deal only."""
     job = make_job(chunks=2, records=8, capabilities=RANGES)
-    first = Participant(job)
+    first, late, later = (Participant(job) for _ in range(3))
+    late.lost()
+    later.lost()
     start(job)
-    late, later = Participant(job), Participant(job)
+    late.seen(now())
+    later.seen(now())
+    deal_open_round(job.pk, now())
     assert [first.item, late.item, later.item] == ["c1", "c2", None]
 
 
