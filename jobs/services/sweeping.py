@@ -140,7 +140,10 @@ def _seconds(slot: Slot) -> float:
 def queue_due(now: datetime) -> None:
     """Queue again whatever the database says is due and nobody is known to be doing."""
     stale = now - timedelta(seconds=settings.MERGE_LEASE_SECONDS)
-    merges = Round.objects.filter(state=Round.State.CLOSING, merging_at__lt=stale)
+    unbegun = now - timedelta(seconds=settings.SWEEP_SECONDS)
+    merges = Round.objects.filter(state=Round.State.CLOSING)
+    # Nobody says any more that it merges; or nobody has begun to, because the queueing was lost.
+    merges = merges.filter(Q(merging_at__lt=stale) | Q(tries=0, closing_at__lt=unbegun))
     # A paused job's round is merged too, but one that used up its tries waits for the coordinator.
     to_try = Q(job__status=Job.Status.RUNNING) | Q(job__status=Job.Status.PAUSED, tries__lt=settings.MERGE_TRIES)
     for round_id in merges.filter(to_try).values_list("pk", flat=True):

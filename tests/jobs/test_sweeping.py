@@ -351,10 +351,11 @@ def test_the_deadline_moves_while_bytes_arrive(two):
 
 
 def test_merges_are_queued_again_after_fifteen_seconds_without_a_sign(two, queued):
-    """S1, S2: `closing` with nothing queued, or with a worker that was killed."""
+    """S1, S2: a worker began to merge and was killed."""
     job, a, b = two
     a.train()
     b.train()
+    Round.objects.filter(job=job).update(tries=1)
     at = Round.objects.get(job=job)
     queue_due(at.merging_at + seconds(14))
     assert queued == []
@@ -364,6 +365,18 @@ def test_merges_are_queued_again_after_fifteen_seconds_without_a_sign(two, queue
     queued.clear()
     queue_due(at.merging_at + seconds(16))
     assert queued == [("merge", at.pk)]  # What was received before the pause is merged.
+
+
+def test_a_merge_that_nobody_began_is_queued_again_at_the_next_sweep(two, queued):
+    """S6: the web server died, or Redis was away, between the commit and the queueing."""
+    job, a, b = two
+    a.train()
+    b.train()
+    at = Round.objects.get(job=job)
+    queue_due(at.closing_at + seconds(4))
+    assert queued == []
+    queue_due(at.closing_at + seconds(6))
+    assert queued == [("merge", at.pk)]
 
 
 def test_a_paused_job_whose_merge_used_up_its_tries_waits_for_its_coordinator(two, queued, settings):
