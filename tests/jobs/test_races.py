@@ -7,11 +7,9 @@ round: none may deadlock, and after each repetition all invariants hold.
 
 import itertools
 import random
-import threading
 import time
 
 import pytest
-from django.db import OperationalError, connection
 from django.utils.timezone import now
 
 from checkpoints.models import Checkpoint
@@ -20,8 +18,8 @@ from jobs.services import lifecycle, participants
 from jobs.services.aggregation import round_merge
 from jobs.services.settling import attempt_end
 from peers.models import Membership
-from peers.services.invitations import InvitationInvalid, invitation_create
 from peers.services.tokens import peer_create
+from tests.jobs.racing import FEW, TIMES, together
 from tests.jobs.world import (
     Participant,
     assert_invariants,
@@ -35,43 +33,7 @@ from tests.jobs.world import (
 )
 from weei_core.errors import Conflict
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.db]
-TIMES = 50
-"""For the races that the design names; the others are the same statements in other company."""
-FEW = 20
-
-
-@pytest.fixture(autouse=True)
-def _no_messages(monkeypatch):
-    """Messages are hints: a race must come out right without them."""
-    monkeypatch.setattr("jobs.services.events._send", lambda task, args: None)
-    monkeypatch.setattr("peers.outbox._loop.send", lambda group, message: None)
-
-
-def together(*calls):
-    """Run all at the same instant; the result of each, or its exception. A deadlock is no result."""
-    barrier = threading.Barrier(len(calls))
-    results: list[object] = [None] * len(calls)
-
-    def run(index, call):
-        try:
-            connection.ensure_connection()
-            barrier.wait(30)
-            results[index] = call()
-        except Exception as error:
-            results[index] = error
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=(i, call)) for i, call in enumerate(calls)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not any(thread.is_alive() for thread in threads), "somebody waits for ever"
-    for result in results:
-        assert not isinstance(result, OperationalError), result
-    return results
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.db, pytest.mark.usefixtures("no_messages")]
 
 
 def uploader(member):
@@ -256,71 +218,6 @@ def test_forty_chunks_four_threads_three_epochs():
     assert Attempt.objects.filter(state="received").count() == 120
     assert Checkpoint.objects.filter(job=job).count() == 31
     assert_invariants(job)
-
-
-def test_one_use_of_a_link_is_one_peer():
-    """C84, H4."""
-    job = make_job()
-    for _ in range(TIMES):
-        invitation, url = invitation_create(job, uses=1)
-        peers = [peer_create()[0] for _ in range(3)]
-        for peer in peers:
-            participants.invitation_open(peer, url.rstrip("/").split("/")[-1], now())
-        results = together(
-            *(lambda peer=peer: participants.invitation_decide(peer, job.pk, True, now()) for peer in peers)
-        )
-        assert sorted(type(result).__name__ for result in results) == ["InvitationInvalid"] * 2 + ["Membership"]
-        assert all(isinstance(result, Membership | InvitationInvalid) for result in results)
-        invitation.refresh_from_db()
-        assert invitation.uses == 1
-        assert Membership.objects.filter(peer__in=peers, current=True).count() == 1
-
-
-def test_two_tabs_accept_and_a_third_declines():
-    """C84: one row, one outcome, one use."""
-    job = make_job()
-    outcomes = set()
-    for _ in range(FEW):
-        invitation, url = invitation_create(job, uses=5)
-        peer = peer_create()[0]
-        participants.invitation_open(peer, url.rstrip("/").split("/")[-1], now())
-        calls = [lambda a=a, p=peer: participants.invitation_decide(p, job.pk, a, now()) for a in (True, True, False)]
-        results = together(*calls)
-        membership = Membership.objects.get(peer=peer)
-        invitation.refresh_from_db()
-        assert membership.state in ("approved", "declined")
-        assert invitation.uses == (membership.state == "approved")
-        assert membership.current == (membership.state == "approved")
-        refused = [result for result in results if isinstance(result, Conflict)]
-        assert len(refused) == (1 if membership.state == "approved" else 2)
-        outcomes.add(membership.state)
-    print(f"outcomes: {sorted(outcomes)}")
-
-
-def test_a_browser_accepts_two_jobs_at_once():
-    """One current job per browser: the database decides."""
-    jobs = make_job(), make_job()
-    for _ in range(FEW):
-        peer = peer_create()[0]
-        for job in jobs:
-            open_link(peer, job)
-        results = together(
-            *(lambda job=job, p=peer: participants.invitation_decide(p, job.pk, True, now()) for job in jobs)
-        )
-        assert sorted(type(result).__name__ for result in results) == ["Conflict", "Membership"]
-        assert Membership.objects.filter(peer=peer, current=True).count() == 1
-
-
-def test_two_devices_open_the_job_at_once():
-    job = make_job(coordinatorParticipates=True)
-    for _ in range(FEW):
-        devices = [peer_create()[0] for _ in range(2)]
-        for device in devices:
-            participants.job_open(job, device)
-        results = together(*(lambda d=device: participants.job_open(job, d) for device in devices))
-        assert not any(isinstance(result, Exception) for result in results)
-        job.refresh_from_db()
-        assert [m.peer_id for m in Membership.objects.filter(job=job, trains=True)] == [job.coordinator_peer_id]
 
 
 def test_leaving_while_work_is_dealt_leaves_no_work_behind():
