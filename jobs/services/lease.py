@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Iterator
 
 from django.db import close_old_connections, connection
 
+logger = logging.getLogger(__name__)
 SAY_SECONDS = 5
 
 
@@ -19,7 +21,11 @@ def kept_alive(say: Callable[[], object]) -> Iterator[None]:
     def run() -> None:
         while not done.wait(SAY_SECONDS):
             close_old_connections()
-            say()
+            try:
+                say()
+            except Exception:
+                # The next one may get through; without any, somebody else takes the work over.
+                logger.exception("a lease was not renewed")
         connection.close()
 
     thread = threading.Thread(target=run, name="kept-alive", daemon=True)

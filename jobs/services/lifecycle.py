@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -79,6 +80,12 @@ def _merge_again(round_id: int, state: Round.State, now: datetime, **fields: obj
             enqueue("jobs.tasks.merge", round_id)
 
 
+def _merge_failed_again(job: Job, at: Round, now: datetime) -> None:
+    """With the method and options of this moment. What its slots were trained with stays as it was."""
+    chosen = replace(parse_settings_text(at.settings_text), aggregation=settings_of(job).aggregation)
+    _merge_again(at.pk, Round.State.FAILED, now, settings_text=chosen.text, closing_at=now)
+
+
 def round_at_work(job: Job) -> Round | None:
     return Round.objects.filter(job=job, number=job.round_no).first() if job.round_no > job.first_round else None
 
@@ -99,7 +106,7 @@ def job_go_on(job_id: UUID, now: datetime) -> None:
         with transaction.atomic():
             round_open(job, job.round_no + 1, now)
     elif at.state == Round.State.FAILED:
-        _merge_again(at.pk, Round.State.FAILED, now, settings_text=job.settings_text, closing_at=now)
+        _merge_failed_again(job, at, now)
     elif at.state == Round.State.OPEN:
         with transaction.atomic():
             deal_round(at.pk, now)
@@ -129,7 +136,7 @@ def _finish(job: Job, now: datetime) -> None:
     job.refresh_from_db()
     at = round_at_work(job)
     if at is not None and at.state == Round.State.FAILED:
-        _merge_again(at.pk, Round.State.FAILED, now, settings_text=job.settings_text, closing_at=now)
+        _merge_failed_again(job, at, now)
     elif at is None or at.state == Round.State.DONE or (at.state == Round.State.OPEN and at.live == 0):
         with transaction.atomic():
             job_complete(job, now, incomplete=True)
