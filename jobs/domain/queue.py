@@ -70,9 +70,8 @@ def deal(queue: PassQueue, wanted: int, *, cut: bool, max_parts: int) -> Deal:
     requeued = sorted(queue.requeued, key=lambda item: item.place)
     if cut and queue.left < wanted:
         items = [*requeued, *queue.undealt(queue.left)]
-        items = cut_items(items, wanted, max_parts)
-        taken, kept = items[:wanted], items[wanted:]
-        return Deal(tuple(taken), replace(queue, cursor=len(queue.order), requeued=tuple(kept)))
+        parts = tuple(cut_items(items, wanted, max_parts))
+        return Deal(parts, replace(queue, cursor=len(queue.order), requeued=()))
     taken = requeued[:wanted]
     fresh = queue.undealt(wanted - len(taken))
     rest = replace(queue, cursor=queue.cursor + len(fresh), requeued=tuple(requeued[len(taken) :]))

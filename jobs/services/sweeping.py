@@ -13,7 +13,7 @@ from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from checkpoints.models import Checkpoint, Upload
 from jobs.domain.rounds import straggler_limit
@@ -22,6 +22,7 @@ from jobs.services.events import enqueue
 from jobs.services.lifecycle import job_go_on
 from jobs.services.settling import attempt_end
 from jobs.services.texts import parse_settings_text
+from peers.models import Membership
 from peers.services.presence import heartbeats, leases_renew
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,15 @@ def expire(now: datetime) -> None:
     """End the attempts whose peer is gone, whose time is up, or that are stragglers."""
     gone = Q(peer__lease_until__lt=now) | Q(peer__lease_until=None)
     _expire_all(gone, "The participant was not heard from any more.", now)
+    # Leaving and pausing end the attempt in a transaction of its own; a server may die between the two.
+    taking_part = Membership.objects.filter(
+        peer=OuterRef("peer"),
+        job=OuterRef("slot__round__job"),
+        current=True,
+        paused_by_peer=False,
+        paused_by_coordinator=False,
+    )
+    _expire_all(Q(~Exists(taking_part)), "The participant does not take part any more.", now)
     _expire_all(Q(deadline__lt=now), f"It took longer than {settings.ASSIGNMENT_TIMEOUT_MINUTES:g} minutes.", now)
     for attempt, limit in stragglers(now):
         reason = f"It took longer than {limit:.0f} s, far more than the others."

@@ -10,7 +10,7 @@ from checkpoints.models import Checkpoint
 from jobs.models import Attempt, Job, JobDraft, Requeued, Round, Slot, Sweep
 from jobs.services import lifecycle, sweeping
 from jobs.services.sweeping import Sweeper, expire, queue_due
-from peers.models import Peer
+from peers.models import Membership, Peer
 from peers.services.presence import heartbeats
 from tests.jobs.world import (
     Participant,
@@ -245,6 +245,16 @@ def test_a_sweep_that_another_process_took_does_nothing(two, clock, monkeypatch)
     clock.step(5)
     assert clock.sweep() is False
     assert a.item == "c1"
+
+
+@pytest.mark.parametrize("gone", [{"current": False}, {"paused_by_peer": True}, {"paused_by_coordinator": True}])
+def test_work_of_somebody_who_left_or_paused_goes_back_though_the_server_died_in_between(two, gone):
+    job, a, b = two
+    mine, other = b.attempt, a.attempt
+    Membership.objects.filter(pk=b.membership.pk).update(**gone)
+    expire(now())
+    assert Attempt.objects.get(pk=mine.pk).state == "expired"
+    assert Attempt.objects.get(pk=other.pk).state == "live"
 
 
 # --- what is due ---
