@@ -3,17 +3,42 @@
 import contextlib
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
 
+from tests.browser.console import ConsoleStack
 from tests.browser.people import Person
 
 CHROMIUM = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 FIREFOX = {"services.settings.server": "data:,#remote-settings-dummy/v1", "dom.webgpu.enabled": True}
 BROWSERS = ("chromium", "firefox")
 RESULTS = Path(__file__).resolve().parent.parent.parent / "test-results"
+
+
+@pytest.fixture(scope="session")
+def lan_address():
+    """This machine's first IPv4 address that is no loopback."""
+    addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
+    found = [address for address in addresses if "." in address and not address.startswith("127.")]
+    assert found, f"this machine has no address on a network ({addresses}), so the plain http path cannot be tested"
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def stack(lan_address):
+    """One for all tests that need no settings of their own; it listens on every address of this machine."""
+    made = ConsoleStack(host="0.0.0.0")
+    made.environment["PUBLIC_URLS"] += f",http://{lan_address}:{made.port}"
+    with made as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def lan_url(stack, lan_address):
+    return f"http://{lan_address}:{stack.port}"
 
 
 @pytest.fixture(scope="session")

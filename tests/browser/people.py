@@ -79,8 +79,8 @@ class Person:
 
 class Coordinator(Person):
     def sign_in(self, stack) -> Coordinator:
-        self.page.goto(stack.sign_in_link())
-        self.page.get_by_role("button", name="Sign in as alice").click()
+        self.page.goto(stack.sign_in_link(self.name))
+        self.page.get_by_role("button", name=f"Sign in as {self.name}").click()
         expect(self.page.get_by_role("heading", name="Jobs", exact=True)).to_be_visible()
         return self
 

@@ -25,6 +25,10 @@ OPTIONS = (
 )  # fmt: skip
 
 
+class ProtocolError(Exception):
+    """What the DevTools protocol answered instead of a result."""
+
+
 class RawChromium:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="weei-chromium-", ignore_cleanup_errors=True)
@@ -62,7 +66,8 @@ class RawChromium:
         while True:
             answer = json.loads(self._socket.recv(timeout=30))
             if answer.get("id") == number:
-                assert "error" not in answer, (method, answer["error"])
+                if "error" in answer:
+                    raise ProtocolError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
 
     def open(self, url: str) -> RawPage:
@@ -87,7 +92,13 @@ class RawPage:
 
     def text(self, id: str) -> str:
         """What a person reads there; empty when it is not shown, or not there yet."""
-        return self.evaluate(f"document.getElementById({json.dumps(id)})?.innerText ?? ''")
+        try:
+            return self.evaluate(f"document.getElementById({json.dumps(id)})?.innerText ?? ''")
+        except ProtocolError as error:
+            # Between two documents there is nothing to read.
+            if "context" in str(error):
+                return ""
+            raise
 
     def click(self, id: str) -> None:
         self.evaluate(f"document.getElementById({json.dumps(id)}).click()")

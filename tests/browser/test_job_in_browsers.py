@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 
 from tests.browser.people import CHUNKS, Coordinator, Participant
 from tests.stack.digits import FACTS
-from tests.stack.stack import Stack
 
 # No exception, no console error, no policy violation and no failed request on any page, after every test.
 pytestmark = pytest.mark.usefixtures("nobody_complains")
@@ -22,28 +21,22 @@ RECORD_PROGRESS = """() => new MutationObserver(() => {
 
 
 @pytest.fixture(scope="module")
-def stack():
-    with Stack() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def alice(stack, chromium):
-    with Coordinator(chromium, "alice", accept_downloads=True) as person:
+def olga(stack, chromium):
+    with Coordinator(chromium, "olga", accept_downloads=True) as person:
         yield person.sign_in(stack)
 
 
 @pytest.fixture(scope="module")
-def job(stack, alice):
-    """The id of a job that Alice made from files of her own."""
+def job(stack, olga):
+    """The id of a job that Olga made from files of her own."""
     rows = []
-    alice.context.expose_function("reportRow", lambda row: rows.append(row))
-    alice.page.get_by_role("link", name="New job").click()
-    alice.choose_files()
-    fill_settings(alice.page, passes=PASSES, participates=False)
-    expect(alice.page.locator("#chosen-files li")).to_have_count(len(CHUNKS) + 3)
-    alice.page.evaluate(RECORD_PROGRESS)
-    made = alice.create()
+    olga.context.expose_function("reportRow", lambda row: rows.append(row))
+    olga.page.get_by_role("link", name="New job").click()
+    olga.choose_files()
+    fill_settings(olga.page, passes=PASSES, participates=False)
+    expect(olga.page.locator("#chosen-files li")).to_have_count(len(CHUNKS) + 3)
+    olga.page.evaluate(RECORD_PROGRESS)
+    made = olga.create()
     names = ["digits.wasm", "manifest.json", "validation.bin", *(path.name for path in CHUNKS)]
     for name in names:
         assert any(row.startswith(name) and "sent" in row for row in rows), (name, sorted(set(rows)))
@@ -62,11 +55,11 @@ def fill_settings(page, *, passes, participates):
 
 
 @pytest.fixture(scope="module")
-def people(stack, alice, job, chromium, firefox):
+def people(stack, olga, job, chromium, firefox):
     """Bob in Chromium and Carol in Firefox, who looked at the invitation and accepted it."""
-    link = alice.invite(uses=5)
-    expect(alice.page.locator("#new-invitation svg")).to_be_visible()
-    expect(alice.page.locator("#panel-invitations")).to_contain_text("0 of 5 used")
+    link = olga.invite(uses=5)
+    expect(olga.page.locator("#new-invitation svg")).to_be_visible()
+    expect(olga.page.locator("#panel-invitations")).to_contain_text("0 of 5 used")
     with Participant(chromium, "bob") as bob, Participant(firefox, "carol") as carol:
         for person in (bob, carol):
             person.open(link)
@@ -83,7 +76,7 @@ def check_invitation(person, stack, job):
     card = person.page.locator("#join-card")
     for text in (
         *facts,
-        "alice",
+        "olga",
         "digits.wasm",
         "12 chunks, 1,500 examples",
         "5 local epochs, batches of 16",
@@ -96,10 +89,10 @@ def check_invitation(person, stack, job):
 
 
 @pytest.fixture(scope="module")
-def finished(stack, alice, job, people):
+def finished(stack, olga, job, people):
     """What the database says after the three passes."""
-    alice.start(active=2)
-    alice.wait_until_completed(120)
+    olga.start(active=2)
+    olga.wait_until_completed(120)
     facts = stack.shell(FACTS, job_id=job)
     return wait_for_validation(stack, job, facts)
 
@@ -127,8 +120,8 @@ def test_the_model_reads_digits_it_never_saw(finished):
     assert accuracy >= 0.93
 
 
-def test_the_job_page_shows_how_it_went(finished, alice):
-    page = alice.page
+def test_the_job_page_shows_how_it_went(finished, olga):
+    page = olga.page
     last = finished["rounds"][-1]
     expect(page.locator("#panel-overview .badge").first).to_have_text("Completed")
     accuracy = json.loads(finished["validation"][-1])["metrics"]["accuracy"]
@@ -161,11 +154,11 @@ def test_participants_are_thanked_and_did_the_work_between_them(finished, people
 
 
 @pytest.fixture(scope="module")
-def downloaded(finished, alice, job, stack, tmp_path_factory):
-    alice.open_job(stack, job)
+def downloaded(finished, olga, job, stack, tmp_path_factory):
+    olga.open_job(stack, job)
     last = finished["rounds"][-1]
-    with alice.page.expect_download() as waiting:
-        alice.page.get_by_role("link", name=f"Download round {last}", exact=True).click()
+    with olga.page.expect_download() as waiting:
+        olga.page.get_by_role("link", name=f"Download round {last}", exact=True).click()
     path = tmp_path_factory.mktemp("download") / waiting.value.suggested_filename
     waiting.value.save_as(path)
     return path
@@ -182,20 +175,20 @@ def test_an_independent_reader_reads_the_downloaded_checkpoint(finished, downloa
     assert found["weights"]["finite"] and found["state"] is None and found["left"] == 0
 
 
-def test_the_file_continues_as_a_new_job_that_the_coordinators_own_browser_trains(finished, downloaded, alice, stack):
-    """The restored weights are the new job's first checkpoint; with "This browser trains too", Alice needs nobody."""
-    page = alice.page
+def test_the_file_continues_as_a_new_job_that_the_coordinators_own_browser_trains(finished, downloaded, olga, stack):
+    """The restored weights are the new job's first checkpoint; with "This browser trains too", Olga needs nobody."""
+    page = olga.page
     page.locator("#device-leave").is_visible() and leave(page)
     page.get_by_role("link", name="Jobs", exact=True).first.click()
     page.get_by_role("link", name="Continue from a checkpoint").click()
     page.locator("#file-checkpoint").set_input_files(downloaded)
-    alice.choose_files()
+    olga.choose_files()
     page.locator("#mode-new").check()
     fill_settings(page, passes=1, participates=True)
     page.locator("#job-name").fill("Digits, continued")
-    again = alice.create()
-    alice.start(active=1)
-    alice.wait_until_completed(90)
+    again = olga.create()
+    olga.start(active=1)
+    olga.wait_until_completed(90)
     facts = stack.shell(FACTS, job_id=again)
     first = finished["rounds"][-1]
     assert facts["rounds"] == list(range(first, first + len(CHUNKS) + 1))

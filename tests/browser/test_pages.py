@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.people import Coordinator, Participant, wait_until
 from tests.stack.digits import DigitsJob
-from tests.stack.stack import Stack
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 SCREENSHOTS = Path(__file__).resolve().parent.parent.parent / "test-results" / "screenshots"
@@ -39,12 +38,6 @@ job_event(job_id, evil[:60], reason=evil)
 
 
 @pytest.fixture(scope="module")
-def stack():
-    with Stack() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def alice(stack, chromium):
     with Coordinator(chromium, "alice") as person:
         yield person.sign_in(stack)
@@ -58,9 +51,9 @@ def phone(chromium):
 
 
 @pytest.fixture(scope="module")
-def finished(stack, chromium):
+def finished(stack, chromium, firefox):
     job = DigitsJob(stack)
-    with Participant(chromium, "bob") as bob, Participant(chromium, "carol") as carol:
+    with Participant(chromium, "bob") as bob, Participant(firefox, "carol") as carol:
         bob.join(job.link)
         carol.join(job.link)
         job.start(wanted=2)

@@ -1,37 +1,20 @@
 """A phone that scanned the code: plain http from another address of this machine, where much is missing."""
 
-import subprocess
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import Participant
 from tests.stack.digits import DigitsJob
-from tests.stack.stack import Stack
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 
 
-def lan_address():
-    """This machine's first IPv4 address that is no loopback."""
-    addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
-    found = [address for address in addresses if "." in address and not address.startswith("127.")]
-    assert found, f"this machine has no address on a network ({addresses}), so the plain http path cannot be tested"
-    return found[0]
-
-
-@pytest.fixture(scope="module")
-def stack():
-    with Stack(host=lan_address()) as running:
-        yield running
-
-
-def test_training_works_where_the_context_is_not_secure(stack, each_browser):
+def test_training_works_where_the_context_is_not_secure(stack, lan_url, each_browser):
     """C66: no crypto.subtle, no Cache, no storage folder and no wake lock; hashes are checked all the same."""
     job = DigitsJob(stack, epochs=1)
     with Participant(each_browser, "phone", **PHONE) as phone:
-        phone.open(job.link)
+        phone.open(job.link.replace(stack.url, lan_url))
         missing = "[isSecureContext, crypto.subtle, self.caches, navigator.storage?.getDirectory, navigator.wakeLock]"
         assert phone.page.evaluate(f"{missing}.map((one) => typeof one)") == ["boolean", *["undefined"] * 4]
         assert not phone.page.evaluate("isSecureContext")

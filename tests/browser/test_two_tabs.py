@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 from tests.browser.people import Coordinator, Participant
 from tests.stack.digits import DigitsJob
-from tests.stack.stack import Stack
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 # So many passes that the job outlives the tests, and some seconds for each part.
@@ -22,12 +21,6 @@ from jobs.models import Job
 job = Job.objects.get(pk=job_id)
 answer = [job.module_id, {c.chunk_id: c.artifact_id for c in job.dataset.chunks.all()}]
 """
-
-
-@pytest.fixture(scope="module")
-def stack():
-    with Stack() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
