@@ -59,7 +59,7 @@ def stages(full: bool) -> list[Stage]:
 
 
 SERVER = tuple(
-    f"tests/{name}" for name in ("jobs", "checkpoints", "creation", "peers", "api", "security", "pages", "agent")
+    f"tests/{name}" for name in ("jobs", "checkpoints", "creation", "peers", "api", "security", "pages", "agent", "pg")
 ) + ("tests/test_architecture.py", "tests/test_docs.py")
 
 
