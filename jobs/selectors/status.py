@@ -90,7 +90,7 @@ def peer_label(peer: Peer, snapshot: dict[str, Any] | None) -> str:
     """Browser and system as the peer says, else a short form of its id."""
     environment = (snapshot or {}).get("environment")
     if isinstance(environment, dict) and environment.get("browser", "unknown") != "unknown":
-        version = str(environment.get("browserVersion", "")).split(".")[0].replace("unknown", "")
+        version = str(environment.get("browserVersion", "")).split(".")[0].replace("unknown", "").lstrip("0")
         system = str(environment.get("os", "unknown"))
         return f"{environment['browser']} {version}".strip() + ("" if system == "unknown" else f" on {system}")
     return peer.label or f"Peer {str(peer.pk)[:8]}"
