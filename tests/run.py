@@ -53,8 +53,8 @@ def stages(full: bool) -> list[Stage]:
         Stage("hosts", 2, ((*PYTEST, *slow, "tests/hosts"),)),
         Stage("server", 5, ((*PYTEST, *slow, *SERVER),)),
         Stage("postgresql", 4, ((PYTHON, "-m", "tests.pg.server", "--", *PYTEST, "-m", "db", *SERVER),)),
-        Stage("stack", 5, ((*PYTEST, *slow, "tests/stack", "tests/launch"),)),
-        Stage("browser", 6, ((*PYTEST, *slow, "tests/browser"),)),
+        Stage("stack", 6, ((*PYTEST, *slow, "tests/stack", "tests/launch"),)),
+        Stage("browser", 8, ((*PYTEST, *slow, "-p", "no:randomly", "tests/browser"),)),
     ]
 
 
