@@ -134,7 +134,7 @@ def _slot_row(slot: Slot, held: dict[str, Any] | None, now: datetime) -> SlotRow
 def progress(job: Job, now: datetime) -> dict[str, Any]:
     """Passes and items done and left, and estimates: None where nothing can be said."""
     total = job.dataset.count if job.dataset else 0
-    left = total - job.cursor + Requeued.objects.filter(job=job).count()
+    left = total - job.cursor + Requeued.objects.filter(job=job, skipped=False).count()
     live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count()
     epochs = parse_settings_text(job.settings_text).epochs
     done = Checkpoint.objects.filter(job=job, round__gt=job.first_round).count()
