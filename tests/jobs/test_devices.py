@@ -7,9 +7,9 @@ from jobs.models import Attempt, Job, Round
 from jobs.selectors.peer_state import peer_state
 from jobs.services import lifecycle, participants
 from jobs.services.sweeping import expire, queue_due
-from peers.models import Membership, Peer
+from peers.models import Peer
 from peers.services.invitations import invitation_create
-from peers.services.tokens import peer_create
+from tests.jobs.guests import decide, guest, member, token_of
 from tests.jobs.world import (
     Participant,
     assert_invariants,
@@ -21,22 +21,6 @@ from tests.jobs.world import (
 from weei_core.errors import Conflict
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
-
-
-def token_of(url):
-    return url.rstrip("/").split("/")[-1]
-
-
-def guest() -> Peer:
-    return peer_create()[0]
-
-
-def decide(peer, job, accepted=True):
-    return participants.invitation_decide(peer, job.pk, accepted, now())
-
-
-def member(peer, job) -> Membership:
-    return Membership.objects.get(peer=peer, job=job)
 
 
 # --- coordinators' devices ---

@@ -8,9 +8,9 @@ import pytest
 from checkpoints.models import Checkpoint
 from jobs.models import Attempt, Job, Round
 from jobs.services import lifecycle
+from tests.jobs.two_updates import ROUND_1, W0, A, B, first_round, latest, pair, state_of
 from tests.jobs.world import (
     Participant,
-    artifact_body,
     assert_invariants,
     floats,
     make_job,
@@ -20,35 +20,6 @@ from tests.jobs.world import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
-
-
-W0 = (1, -2, 0.5, 0)
-A = floats(2, -3, 0.5, 0.25)
-B = floats(1.5, -1, 0.5, -0.25)
-ROUND_1 = (1.625, -1.5, 0.5, -0.125)
-
-
-def latest(job) -> Checkpoint:
-    return Checkpoint.objects.filter(job=job).latest("round")
-
-
-def state_of(job):
-    return np.frombuffer(artifact_body(latest(job).state_id), "<f4")
-
-
-def pair(**aggregation):
-    """A job on w0 whose two participants answer A (1 example) and B (3)."""
-    method = {"aggregation": aggregation} if aggregation else {}
-    job = make_job(chunks=8, weights=W0, epochs=3, **method)
-    members = Participant(job), Participant(job)
-    start(job)
-    return job, *members
-
-
-def first_round(job, a, b):
-    a.upload(a.assignment, weights=A, uniqueExamples=1)
-    b.upload(b.assignment, weights=B, uniqueExamples=3)
-    merge_due(job)
 
 
 def second_round(job, a, b):

@@ -13,6 +13,7 @@ from peers.models import Invitation, Membership, Peer
 from peers.services.invitations import InvitationInvalid, invitation_create, invitation_revoke
 from peers.services.presence import Heartbeats, is_connected, peer_seen
 from peers.services.tokens import peer_create, peer_for_token
+from tests.jobs.guests import decide, guest, member, token_of
 from tests.jobs.world import (
     Participant,
     assert_invariants,
@@ -25,22 +26,6 @@ from tests.jobs.world import (
 from weei_core.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized
 
 pytestmark = [pytest.mark.django_db, pytest.mark.db]
-
-
-def token_of(url):
-    return url.rstrip("/").split("/")[-1]
-
-
-def guest() -> Peer:
-    return peer_create()[0]
-
-
-def decide(peer, job, accepted=True):
-    return participants.invitation_decide(peer, job.pk, accepted, now())
-
-
-def member(peer, job) -> Membership:
-    return Membership.objects.get(peer=peer, job=job)
 
 
 # --- peers ---
