@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from checkpoints.models import Checkpoint
 from jobs.models import Job
 from jobs.selectors import diagnosis, pages, status
 from jobs.selectors.access import job_for_owner
@@ -67,8 +68,15 @@ PANELS: dict[str, Callable[[Job, datetime], Context]] = {
 def panel_context(job: Job, name: str, now: datetime) -> Context:
     """`marker` is taken before anything is read: of two answers the one with the higher marker saw the later state."""
     marker = time.time_ns() // 1000
-    live = job.status != Job.Status.COMPLETED
-    return {"job": job, "marker": marker, "live": live, "panel": name, **PANELS[name](job, now)}
+    return {"job": job, "marker": marker, "live": _can_change(job, name), "panel": name, **PANELS[name](job, now)}
+
+
+def _can_change(job: Job, name: str) -> bool:
+    """A completed job stands still, but for validations that end after it."""
+    if job.status != Job.Status.COMPLETED:
+        return True
+    pending = (Checkpoint.Validation.DUE, Checkpoint.Validation.RUNNING)
+    return name == "checkpoints" and Checkpoint.objects.filter(job=job, validation__in=pending).exists()
 
 
 def render_panel(request: CoordinatorRequest, job: Job, name: str) -> HttpResponse:

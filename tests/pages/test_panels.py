@@ -311,3 +311,12 @@ def test_the_history_shows_every_fact_whatever_its_name(job, owner_client):
     job_event(job.pk, "round.dealt", items=3, round=7)
     text = panel(owner_client, job, "events")
     assert "items:</span> 3" in text and "round:</span> 7" in text
+
+
+def test_the_checkpoints_of_a_completed_job_are_polled_while_one_is_validated(job, owner_client):
+    checkpoint = factories.make_checkpoint(job, 99, validation="running")
+    Job.objects.filter(pk=job.pk).update(status="completed")
+    assert "every 5s" in panel(owner_client, job, "checkpoints")
+    assert "every 5s" not in panel(owner_client, job, "overview")
+    Checkpoint.objects.filter(pk=checkpoint.pk).update(validation="done")
+    assert "every 5s" not in panel(owner_client, job, "checkpoints")
