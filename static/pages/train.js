@@ -77,6 +77,7 @@ function render(state) {
   show("train-loading", false);
   show("train-none", !job);
   show("train-card", Boolean(job));
+  showText("train-none-error", participation.error ?? state.error);
   if (!job) return renderInvitations(state);
   const completed = job.status === "completed";
   setText("train-job", job.name);
