@@ -1,10 +1,7 @@
 """Two real browsers, driven by Playwright: Debian's Chromium, and Firefox over WebDriver BiDi."""
 
-import contextlib
-import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -14,8 +11,8 @@ from tests.browser.people import Person
 
 CHROMIUM = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 FIREFOX = {"services.settings.server": "data:,#remote-settings-dummy/v1", "dom.webgpu.enabled": True}
+FAILED = pytest.StashKey[bool]()
 BROWSERS = ("chromium", "firefox")
-RESULTS = Path(__file__).resolve().parent.parent.parent / "test-results"
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +71,12 @@ def each_browser(request):
 
 
 @pytest.fixture
-def nobody_complains():
+def nobody_complains(request):
     """After the test, no browser has anything to complain about."""
     yield
-    assert {person.name: person.complaints for person in Person.everybody if person.complaints} == {}
+    # The pictures taken of a failure are against the policy themselves.
+    if not request.node.stash.get(FAILED, False):
+        assert {person.name: person.complaints for person in Person.everybody if person.complaints} == {}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,15 +84,12 @@ def pytest_runtest_makereport(item, call):
     """A failure shows what the pages showed, what the browsers complained of, and what the server logged."""
     report = yield
     if report.failed:
-        folder = RESULTS / "browser"
-        folder.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"[^\w.-]+", "-", item.nodeid)[-100:]
+        item.stash[FAILED] = True
+        report.sections += Person.left_behind
         for person in Person.everybody:
-            for index, page in enumerate(person.context.pages):
-                with contextlib.suppress(Exception):
-                    page.screenshot(path=folder / f"{name}-{person.name}-{index}.png", full_page=True)
-                    report.sections.append((f"{person.name}'s page {page.url}", page.inner_text("main")))
-            report.sections.append((f"what {person.name}'s browser said", "\n".join(person.complaints)))
+            report.sections += person.evidence()
+            person.complaints.clear()
         if stack := item.funcargs.get("stack"):
             report.sections.append(("the server's log", stack.logs()))
+    Person.left_behind.clear()
     return report

@@ -92,7 +92,7 @@ def reload_mid_round(person):
     work = "#train-chunk"
     before = person.page.locator(work).text_content()
     person.page.reload()
-    person.wait_for_stage(*ALIVE)
+    person.settle().wait_for_stage(*ALIVE)
     expect(person.page.locator(work)).to_have_text(before)
     person.wait_for_stage(*AT_WORK)
 

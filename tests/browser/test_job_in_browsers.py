@@ -120,8 +120,8 @@ def test_the_model_reads_digits_it_never_saw(finished):
     assert accuracy >= 0.93
 
 
-def test_the_job_page_shows_how_it_went(finished, olga):
-    page = olga.page
+def test_the_job_page_shows_how_it_went(finished, olga, job, stack):
+    page = olga.open_job(stack, job).page
     last = finished["rounds"][-1]
     expect(page.locator("#panel-overview .badge").first).to_have_text("Completed")
     accuracy = json.loads(finished["validation"][-1])["metrics"]["accuracy"]
@@ -143,6 +143,8 @@ def test_participants_are_thanked_and_did_the_work_between_them(finished, people
     """C79: two participants are two, and the coordinator, who does not train, is none."""
     for person in people:
         expect(person.page.locator("#train-done")).to_be_visible()
+        # What was not fetched before Accept was fetched after it, so the list of requests does see it.
+        assert person.fetched(f"/bytes/jobs/{job}/")
         assert person.text("train-passes") == f"{PASSES} of {PASSES}"
     shares = stack.shell(
         "from collections import Counter\nfrom jobs.models import Attempt\n"

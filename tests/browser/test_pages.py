@@ -189,15 +189,17 @@ def tab_to(page, id):
 
 def test_hostile_names_are_text_wherever_they_appear(stack, chromium):
     """C78: in pages, fragments, chart, invitation and participant's page; also a browser that lies about itself."""
-    job = DigitsJob(stack, **{**LONG, "epochs": 1, "localEpochs": 1000})
+    job = DigitsJob(stack, **{**LONG, "localEpochs": 1000})
     stack.shell(RENAME, job_id=job.id, evil=EVIL)
     with Participant(chromium, "mallory", user_agent=EVIL) as mallory, Coordinator(chromium, "alice") as alice:
         mallory.open(job.link)
         check_harmless(mallory.page, "#join-title", "[data-fact=model]", "[data-fact=module]", "[data-fact=metrics]")
         mallory.accept()
         alice.sign_in(stack).open_job(stack, job.id).start(active=1)
-        mallory.wait_for_stage("Training")
         check_harmless(mallory.page, "#train-job", "#train-chunk")
+        expect(alice.page.locator("#chart-toggles label")).to_have_count(4, timeout=60_000)
+        alice.page.once("dialog", lambda dialog: dialog.accept())
+        alice.page.locator("#do-finish").click()
         alice.wait_until_completed(120)
         stack.shell(FAIL, job_id=job.id, evil=EVIL)
         alice.page.reload()
@@ -205,7 +207,7 @@ def test_hostile_names_are_text_wherever_they_appear(stack, chromium):
         expect(alice.page.locator("#chart-toggles label")).to_have_count(4)
         parts = ["h1", "#panel-overview .note", "#chart-toggles", "#panel-checkpoints thead", "#events"]
         check_harmless(alice.page, *parts)
-        for path in ("checkpoints/", "checkpoints/12/", "checkpoints/12/continue", "delete"):
+        for path in ("checkpoints/", "checkpoints/1/", "checkpoints/1/continue", "delete"):
             alice.page.goto(f"{stack.url}/jobs/{job.id}/{path}")
             check_harmless(alice.page, "main")
         alice.page.goto(f"{stack.url}/jobs/")

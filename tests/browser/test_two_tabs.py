@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import Coordinator, Participant
+from tests.browser.people import Coordinator, Participant, wait_until
 from tests.stack.digits import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
@@ -15,6 +15,10 @@ NO_VALIDATION = {"validationSchedule": {"enabled": False, "unit": "round", "ever
 ATTEMPTS = """
 from jobs.models import Attempt
 answer = list(Attempt.objects.filter(peer_id=peer_id).order_by("started_at").values_list("state", flat=True))
+"""
+FORGET = """
+from peers.models import Peer
+Peer.objects.filter(pk=peer_id).update(token_hash="0" * 64)
 """
 MODULE_AND_CHUNKS = """
 from jobs.models import Job
@@ -133,6 +137,20 @@ def test_pausing_ends_the_running_worker_at_once_and_resuming_goes_on(bob, job, 
     assert "live" not in stack.shell(ATTEMPTS, peer_id=peer_of(bob))
 
 
+def test_a_browser_that_the_server_forgot_reads_what_to_do(bob, job, stack):
+    """Its token is thrown away, and a new one is asked for only when the link is opened again."""
+    bob.join(job.link).wait_for_stage("Training")
+    peer = peer_of(bob)
+    stack.shell(FORGET, peer_id=peer)
+    bob.page.reload()
+    expect(bob.page.locator("#train-none-error")).to_contain_text("Open the invitation again to take part")
+    wait_until(lambda: bob.page.evaluate("localStorage['weei.peer']") == "null", "the token to go", 30, bob.page)
+    bob.complaints = [line for line in bob.complaints if not line.startswith("401:")]
+    bob.join(job.link).wait_for_stage("Training")
+    assert peer_of(bob) != peer
+    leave(bob)
+
+
 @pytest.mark.parametrize("browser", ["chromium", "firefox"])
 def test_a_reload_downloads_neither_module_nor_chunk_again(browser, request, job, stack):
     module, chunks = stack.shell(MODULE_AND_CHUNKS, job_id=job.id)
@@ -142,7 +160,7 @@ def test_a_reload_downloads_neither_module_nor_chunk_again(browser, request, job
         for sha256 in (module, chunk):
             assert len(person.fetched(f"/bytes/jobs/{job.id}/{sha256}")) == 1, person.requests
         person.page.reload()
-        person.wait_for_stage("Training")
+        person.settle().wait_for_stage("Training")
         assert chunks[person.page.locator("#train-chunk").text_content()] == chunk
         for sha256 in (module, chunk):
             assert len(person.fetched(f"/bytes/jobs/{job.id}/{sha256}")) == 1, person.requests
