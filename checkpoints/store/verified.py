@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 from weei_core.errors import Conflict
@@ -13,6 +14,8 @@ ALWAYS_BYTES = 256 * 1024
 """Up to this size a file is hashed at every read (0.2 ms); a larger one once per process, as long as its inode, size
 and time of change stay what they were."""
 REMEMBERED_FILES = 4096
+SETTLED_SECONDS = 2
+"""A file written so lately is not remembered: it could be written again within one tick of the file system's clock."""
 
 _Stamp = tuple[int, int, int]
 
@@ -43,7 +46,8 @@ class Verified:
                 raise corrupt(sha256, "does not have the bytes that it is named by")
         finally:
             os.close(descriptor)
-        self._remember(sha256, stamp)
+        if time.time() - status.st_mtime > SETTLED_SECONDS:
+            self._remember(sha256, stamp)
 
     def is_whole(self, path: Path, sha256: str) -> bool:
         try:

@@ -145,6 +145,8 @@ def test_a_damaged_file_is_not_given_out_until_it_is_put_again(tmp_path, data, d
 def test_a_large_file_is_hashed_once_while_it_stays_as_it_is(tmp_path, monkeypatch):
     store = FileStore(tmp_path)
     sha256 = put(store, BIG)
+    long_ago = time.time() - 60
+    os.utime(store._path(sha256), (long_ago, long_ago))
     store.local(sha256)
     monkeypatch.setattr("checkpoints.store.verified.sha256_of", lambda source: pytest.fail("hashed again"))
     store.local(sha256)
