@@ -267,7 +267,8 @@ def test_a_checkpoint_with_a_damaged_part_is_not_exported(world, checkpoint):
     """S11."""
     (state,) = JobArtifact.objects.filter(kind=JobArtifact.Kind.STATE)
     path = store().local(state.artifact_id)
-    path.write_bytes(b"x" + path.read_bytes()[1:])
+    whole = path.read_bytes()
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
     answer = export(world)
     assert (answer.status, answer.json["code"]) == (409, "corrupt_artifact")
 
