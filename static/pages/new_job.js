@@ -158,26 +158,36 @@ async function start() {
     const button = event.target instanceof Element ? event.target.closest("[data-preset]") : null;
     if (button instanceof HTMLElement) void choosePreset(button);
   });
-  const training = await trainingApi();
-  training.subscribe(renderCreation);
-  form.addEventListener("submit", async (event) => {
+  const ready = trainingApi();
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const button = /** @type {HTMLButtonElement} */ (byId("create"));
-    button.disabled = true;
-    try {
-      await create(training);
-    } catch (error) {
-      // The job exists and only could not be opened here, because another one is current in this browser.
-      const made = training.getState().draft?.jobId;
-      if (made) return goTo(made);
-      show("creation", false);
-      form.hidden = false;
-      showProblems([error instanceof Error ? error.message : String(error)]);
-    } finally {
-      button.disabled = false;
-    }
-    return undefined;
+    void submit(ready);
   });
+  // Files may have been chosen before this script ran, or kept by the browser over a reload.
+  form.dispatchEvent(new Event("change"));
+  (await ready).subscribe(renderCreation);
+}
+
+/** @param {Promise<any>} ready */
+async function submit(ready) {
+  const button = /** @type {HTMLButtonElement} */ (byId("create"));
+  button.disabled = true;
+  /** @type {any} */
+  let training;
+  try {
+    training = await ready;
+    await create(training);
+  } catch (error) {
+    // The job exists and only could not be opened here, because another one is current in this browser.
+    const made = training?.getState().draft?.jobId;
+    if (made) return goTo(made);
+    show("creation", false);
+    form.hidden = false;
+    showProblems([error instanceof Error ? error.message : String(error)]);
+  } finally {
+    button.disabled = false;
+  }
+  return undefined;
 }
 
 start().catch((error) => showProblems([error instanceof Error ? error.message : String(error)]));
