@@ -161,8 +161,8 @@ def check(stack, job):
     }
     assert sorted(found["counted"]) == sorted([slot, count] for slot, _, _, _, count in found["slots"])
     assert {state for _, state in found["states"]} <= {"received", "expired", "replaced"}
-    rebuilt = stack.manage("rebuild", job.id, "--all")
-    assert rebuilt.count("equal") >= len(facts["rounds"]), rebuilt
+    rebuilt = stack.manage("rebuild", job.id)
+    assert "equal" in rebuilt, rebuilt
 
 
 def trained(slots):
