@@ -94,6 +94,7 @@ class Agent:
             await self._connection.command("/api/peer/pause", {"jobId": self._job_id, "paused": False})
 
     async def _follow(self) -> None:
+        await self._connection.introduced.wait()
         while True:
             self._connection.changed.clear()
             await self._apply()

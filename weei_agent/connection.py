@@ -50,6 +50,8 @@ class Connection:
     ) -> None:
         self.state: PeerState | None = None
         self.changed = asyncio.Event()
+        # The first hello names no attempt, so work taken before its answer may be taken away by it.
+        self.introduced = asyncio.Event()
         self._server = server
         self._token = token
         self._timing = timing
@@ -141,6 +143,7 @@ class Connection:
                 reason = f"no websocket: {error or type(error).__name__}"
             finally:
                 self._online = False
+            self.introduced.set()
             delay = next(delays)
             self._server.trouble(reason, delay)
             await asyncio.sleep(delay)
@@ -184,6 +187,7 @@ class Connection:
         if isinstance(message, protocol.Welcome):
             self._session = message.session
             self._online = True
+            self.introduced.set()
             self._on_welcome(message)
             self._snapshot_due.set()
         elif isinstance(message, protocol.State):

@@ -79,6 +79,7 @@ class FakeServer:
         self.refuse, self.refused = {}, []
         self.hooks = defaultdict(list)
         self.sockets_allowed = True
+        self.hello_delay = 0.0
         self._restart = False
 
     # The world.
@@ -377,6 +378,7 @@ class FakeServer:
         if hello.session is not None and hello.session != self.session:
             await ws.close(protocol.CLOSE_REPLACED)
             return
+        await asyncio.sleep(self.hello_delay)
         if hello.session is None:
             self.session += 1
         self.hellos.append(hello)

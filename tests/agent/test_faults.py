@@ -144,6 +144,13 @@ def test_work_that_ends_in_an_error_is_reported_and_dealt_again(server, run, ste
     assert recorder.names().count("uploaded") == 2
 
 
+def test_no_work_is_begun_that_the_answer_to_the_first_hello_would_take_away(server, run):
+    server.hello_delay = 0.2
+    stop, recorder, trainer = run(trainer=FakeTrainer("slow", "slow"))
+    assert (stop.code, len(trainer.trained)) == (Exit.COMPLETED, 2)
+    assert "dropped" not in recorder.names()
+
+
 def test_training_without_progress_is_stopped_and_reported(server, run):
     server.stall_minutes = 0.003
     stop, _, trainer = run(trainer=FakeTrainer("hang"))
