@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import logging
+import hashlib
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.core import signing
-from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.urls import reverse
 from django.utils import timezone
 
+from peers import throttle
 from weei_core.errors import NotFound
-
-logger = logging.getLogger(__name__)
 
 LINK_HOURS = 24
 _SALT = "weei.sign-in-link"
@@ -77,35 +75,17 @@ class SignInForm(AuthenticationForm):
     """
 
     def clean(self) -> dict[str, Any]:
-        key = f"wrong-password:{self._address()}:{self.cleaned_data.get('username', '')[:150].casefold()}"
-        if _attempts(key) >= WRONG_PASSWORDS:
+        who = self._who()
+        if (throttle.counted("wrong-password", who) or 0) >= WRONG_PASSWORDS:
             raise ValidationError("Too many wrong passwords. Wait ten minutes, then try again.", code="locked")
         try:
             return super().clean()
         except ValidationError:
-            _count_attempt(key)
+            throttle.count("wrong-password", who, WRONG_PASSWORDS_SECONDS)
             raise
 
-    def _address(self) -> str:
-        return str(self.request.META.get("REMOTE_ADDR", "")) if self.request else ""
-
-
-def _attempts(key: str) -> int:
-    try:
-        return int(cache.get(_cache_key(key), 0))
-    except Exception as error:
-        logger.warning("wrong passwords are not counted: %s", error)
-        return 0
-
-
-def _count_attempt(key: str) -> None:
-    try:
-        cache.add(_cache_key(key), 0, WRONG_PASSWORDS_SECONDS)
-        cache.incr(_cache_key(key))
-    except Exception as error:
-        logger.warning("wrong passwords are not counted: %s", error)
-
-
-def _cache_key(key: str) -> str:
-    """Names may hold what a cache key may not."""
-    return signing.Signer(salt="wrong-password").signature(key)
+    def _who(self) -> str:
+        """Name and address, hashed: names may hold what a cache key may not."""
+        address = throttle.address_of(self.request.META) if self.request else ""
+        name = self.cleaned_data.get("username", "")[:150].casefold()
+        return hashlib.sha256(f"{address}:{name}".encode()).hexdigest()

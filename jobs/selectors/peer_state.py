@@ -11,8 +11,8 @@ from django.conf import settings
 from checkpoints.models import Artifact, JobArtifact
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.selectors.status import waiting_for_peer
-from jobs.services.lifecycle import parse_settings_text
 from jobs.services.settling import slot_item_id
+from jobs.services.texts import parse_settings_text, settings_of
 from peers.models import Membership, Peer
 from weei_core import strict_json
 from weei_core.protocol import INLINE_WEIGHT_BYTES
@@ -36,7 +36,7 @@ def peer_state(peer: Peer, now: datetime) -> dict[str, Any]:
 
 def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
     job = membership.job
-    chosen = parse_settings_text(job.settings_text)
+    chosen = settings_of(job)
     return {
         "id": str(job.pk),
         "name": job.name,

@@ -11,10 +11,11 @@ from checkpoints.models import Checkpoint
 from diagnostics.live import job_snapshots
 from jobs.domain.rounds import rounds_estimate
 from jobs.domain.states import ParticipantFacts, participant_state
-from jobs.models import Attempt, Job, Requeued, Round, Slot
-from jobs.services.dealing import active_members
-from jobs.services.lifecycle import parse_settings_text
+from jobs.models import Attempt, Job, Round, Slot
+from jobs.services.dealing import active_members, job_left
+from jobs.services.lifecycle import round_at_work
 from jobs.services.settling import slot_item_id
+from jobs.services.texts import settings_of
 from peers.models import Membership, Peer
 from peers.services.presence import is_connected
 
@@ -35,10 +36,6 @@ class ParticipantRow:
     age_ms: int | None
 
 
-def current_round(job: Job) -> Round | None:
-    return Round.objects.filter(job=job, number=job.round_no).first() if job.round_no > job.first_round else None
-
-
 def participants(job: Job, now: datetime) -> list[ParticipantRow]:
     """Everybody who was invited or takes part, in order of acceptance. Three queries whatever their number."""
     members = list(
@@ -47,7 +44,7 @@ def participants(job: Job, now: datetime) -> list[ParticipantRow]:
         .select_related("peer")
         .order_by("accepted_at", "id")
     )
-    at = current_round(job)
+    at = round_at_work(job)
     slots: dict[UUID, Slot] = {}
     if at is not None:
         for slot in Slot.objects.filter(round=at).select_related("chunk").order_by("deal", "id"):
@@ -113,7 +110,7 @@ class RoundView:
 
 def round_view(job: Job, now: datetime) -> RoundView | None:
     """The slots of the round at work, those of its current deal first."""
-    at = current_round(job)
+    at = round_at_work(job)
     if at is None:
         return None
     slots = list(Slot.objects.filter(round=at).select_related("chunk").order_by("-deal", "position", "record_start"))
@@ -134,9 +131,9 @@ def _slot_row(slot: Slot, held: dict[str, Any] | None, now: datetime) -> SlotRow
 def progress(job: Job, now: datetime) -> dict[str, Any]:
     """Passes and items done and left, and estimates: None where nothing can be said."""
     total = job.dataset.count if job.dataset else 0
-    left = total - job.cursor + Requeued.objects.filter(job=job, skipped=False).count()
+    left = job_left(job) if job.dataset else 0
     live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count()
-    epochs = parse_settings_text(job.settings_text).epochs
+    epochs = settings_of(job).epochs
     done = Checkpoint.objects.filter(job=job, round__gt=job.first_round).count()
     active = active_members(job, now).count()
     completed = job.status == Job.Status.COMPLETED
@@ -150,7 +147,7 @@ def progress(job: Job, now: datetime) -> dict[str, Any]:
             passes_left=max(0, epochs - job.pass_no - 1),
             active=active,
             # The round at work counts once it has been dealt: its items are not among those left.
-            rounds_done=done + _is_dealt(current_round(job)),
+            rounds_done=done + _is_dealt(round_at_work(job)),
         )
     )
     return {
@@ -190,7 +187,7 @@ def waiting_for(job: Job, now: datetime) -> str:
         return f"Ready: {_people(ready)} ready to train. Press Start." if ready else "Waiting for participants to join."
     if job.status == Job.Status.COMPLETED:
         return "Finished early; some data was not trained." if job.incomplete else "All planned passes are done."
-    at = current_round(job)
+    at = round_at_work(job)
     if job.status == Job.Status.PAUSED:
         if job.last_error:
             return "Paused because of an error: decide what to do, then resume."
@@ -242,7 +239,7 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
         return "The coordinator paused the job."
     if job.status == Job.Status.COMPLETED:
         return "The job is completed. Thank you!"
-    at = current_round(job)
+    at = round_at_work(job)
     if at is None:
         return "Waiting for the first round."
     slots = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).select_related("chunk")

@@ -18,17 +18,12 @@ from jobs.services.dealing import deal_round, job_locked, order_of, order_store,
 from jobs.services.events import enqueue, job_event
 from jobs.services.settling import attempt_end
 from jobs.services.status import job_complete, status_move, tell_members
-from jobs.services.texts import info_of, settings_of
-from jobs.services.texts import parse_settings_text as parse_settings_text
+from jobs.services.texts import info_of, parse_settings_text, settings_of
 from peers.models import Membership
 from peers.outbox import hint_job
 from weei_core import seeds
 from weei_core.errors import Conflict, Invalid, NotFound
 from weei_core.training_settings import TrainingSettings, changed
-
-
-def job_settings(job: Job) -> TrainingSettings:
-    return settings_of(job)
 
 
 def job_start(job: Job) -> None:

@@ -14,8 +14,8 @@ from django.utils import timezone
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import attempt_row, deal_open_round
 from jobs.services.events import job_event
-from jobs.services.lifecycle import job_settings
 from jobs.services.settling import attempt_end
+from jobs.services.texts import settings_of
 from peers.models import Membership, Peer
 from peers.outbox import hint_job, hint_peers, tell_cut_off, tell_replaced
 from peers.services.invitations import InvitationInvalid, invitation_for_token, invitation_use
@@ -147,7 +147,7 @@ def job_open(job: Job, peer: Peer) -> Membership:
     """This browser becomes the coordinator's device; with coordinatorParticipates it also trains."""
     _refuse_second_job(peer, job.pk)
     now = timezone.now()
-    trains = job_settings(job).coordinator_participates and job.status != Job.Status.COMPLETED
+    trains = settings_of(job).coordinator_participates and job.status != Job.Status.COMPLETED
     with _one_current_job(), transaction.atomic():
         Membership.objects.get_or_create(peer=peer, job=job, defaults={"state": State.APPROVED})
         # All devices of the coordinator in one order, so that two that open the job at once wait for each other.

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tests.browser.console import ConsoleStack
 from tests.browser.people import Person
+from tests.stack.stack import Stack
 
 CHROMIUM = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 FIREFOX = {"services.settings.server": "data:,#remote-settings-dummy/v1", "dom.webgpu.enabled": True}
@@ -27,7 +27,7 @@ def lan_address():
 @pytest.fixture(scope="session")
 def stack(lan_address):
     """One for all tests that need no settings of their own; it listens on every address of this machine."""
-    made = ConsoleStack(host="0.0.0.0")
+    made = Stack(host="0.0.0.0")
     made.environment["PUBLIC_URLS"] += f",http://{lan_address}:{made.port}"
     with made as running:
         yield running

@@ -6,10 +6,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.console import ConsoleStack
 from tests.browser.people import Coordinator, Participant, wait_until
 from tests.browser.raw import RawChromium
 from tests.stack.digits import DigitsJob
+from tests.stack.stack import Stack
 
 PASSES = 3
 LEASE_SECONDS = 10
@@ -36,7 +36,7 @@ answer = {
 @pytest.fixture(scope="module")
 def stack():
     """Of its own: here a participant is gone after ten seconds of silence, not thirty."""
-    with ConsoleStack({"LEASE_SECONDS": str(LEASE_SECONDS), "SWEEP_SECONDS": "1"}) as running:
+    with Stack({"LEASE_SECONDS": str(LEASE_SECONDS), "SWEEP_SECONDS": "1"}) as running:
         yield running
 
 
