@@ -114,6 +114,7 @@ class Checkpoint(models.Model):
     dataset_epoch = models.IntegerField(default=0, help_text="Completed passes at this checkpoint")
     dataset_progress = models.FloatField(default=0, help_text="Passes done, with a fraction")
     remaining_items = models.IntegerField(default=0)
+    next_unit = models.BigIntegerField(null=True, help_text="nextUnit after this round; null in dataset jobs")
     validation = models.CharField(max_length=7, choices=Validation.choices, default=Validation.NONE)
     validation_lease = models.DateTimeField(null=True)
     validation_tries = models.IntegerField(default=0)

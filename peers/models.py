@@ -69,6 +69,7 @@ class Membership(models.Model):
     accepted_link = models.BooleanField(default=False, help_text="Trains whatever coordinatorParticipates says")
     accepted_at = models.DateTimeField(null=True, help_text="Order of dealing")
     ready_for = models.CharField(max_length=64, blank=True, help_text="Hash over module and auxiliary hashes loaded")
+    workers = models.IntegerField(default=1, help_text="Training Workers that this device runs at most")
     load_error = models.TextField(blank=True)
     paused_by_peer = models.BooleanField(default=False)
     paused_by_coordinator = models.BooleanField(default=False)
