@@ -26,8 +26,8 @@ export const TOPICS = Object.freeze(["status", "round", "participants", "checkpo
 export const ToControl = Object.freeze({ call: "call" });
 /** control Worker → page */
 export const FromControl = Object.freeze({ state: "state", hint: "hint", live: "live", upload: "upload", answer: "answer" });
-/** control Worker → training Worker, and back */
-export const ToTrainer = Object.freeze({ train: "train", inspect: "inspect" });
+/** control Worker, or a page that predicts → training Worker, and back */
+export const ToTrainer = Object.freeze({ train: "train", inspect: "inspect", predict: "predict" });
 export const FromTrainer = Object.freeze({ stage: "stage", progress: "progress", result: "result", failed: "failed" });
 
 const UUID = /^[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;

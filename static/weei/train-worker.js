@@ -1,5 +1,5 @@
 /** Module Worker that holds one module instance at a time and nothing else: no network, no storage, no timers. */
-import { trainAssignment } from "./host/assignment.js";
+import { predictOnce, trainAssignment } from "./host/assignment.js";
 import { AbiHost } from "./host/abi.js";
 import { AbiError, failureSentence } from "./host/errors.js";
 import { FromTrainer, ToTrainer } from "./protocol.js";
@@ -37,11 +37,17 @@ async function inspect(id, module) {
   post(FromTrainer.result, id, { info: host.getModelInfo() });
 }
 
+/** @param {number} id @param {{model: import("./host/assignment.js").Model, input: object}} of */
+async function predict(id, { model, input }) {
+  post(FromTrainer.result, id, { output: await predictOnce(model, input) });
+}
+
 self.onmessage = async ({ data }) => {
   const { type, id } = data;
   try {
     if (type === ToTrainer.train) await train(id, data.inputs);
     else if (type === ToTrainer.inspect) await inspect(id, data.module);
+    else if (type === ToTrainer.predict) await predict(id, data);
     else throw new Error(`${String(type)} is not a message of a training Worker.`);
   } catch (error) {
     const code = error instanceof AbiError ? error.code : "host";

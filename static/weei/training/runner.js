@@ -51,6 +51,16 @@ export class TrainingRunner {
     return this.#call(ToTrainer.inspect, { module }, { stallMinutes, signal, events: {} });
   }
 
+  /**
+   * Nothing is heard before the answer, so that `stallMinutes` is the time limit.
+   * @param {import("../host/assignment.js").Model} model @param {object} input
+   * @param {{stallMinutes: number, signal: AbortSignal}} options
+   * @returns {Promise<{output: Record<string, unknown>}>}
+   */
+  predict(model, input, { stallMinutes, signal }) {
+    return this.#call(ToTrainer.predict, { model, input }, { stallMinutes, signal, events: {} });
+  }
+
   /** End the Worker at once, whatever it does. @param {unknown} [reason] */
   terminate(reason = new RunError("stopped", "The training Worker was stopped.")) {
     clearTimeout(this.#watchdog);
