@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from weei_agent.outcomes import first_error
-from weei_agent.ranges import Part, merge_parts, parts_of
 from weei_agent.state import Assignment
 from weei_core import strict_json
 from weei_core.abi.limits import Limits
@@ -20,6 +19,7 @@ from weei_core.abi.requests import DataRange, Units, Work
 from weei_core.errors import ModelError
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.ranges import divided, merge_ranges
 from weei_core.results import TrainResult, parse_train_result
 
 T = TypeVar("T")
@@ -90,25 +90,25 @@ class JailTrainer:
         return self._info
 
     async def train(self, order: Order, listener: Listener) -> TrainResult:
-        parts = parts_of(order.assignment)
+        parts = _ranges(order.assignment)
         free, loop = asyncio.Semaphore(self._workers), asyncio.get_running_loop()
         progress = _Sum(len(parts), listener)
 
-        async def play(part: Part) -> tuple[Path, TrainResult]:
-            target = order.weights_out if len(parts) == 1 else order.weights_out.with_suffix(f".{part.index}")
+        async def play(index: int, units: Units | None) -> tuple[Path, TrainResult]:
+            target = order.weights_out if len(parts) == 1 else order.weights_out.with_suffix(f".{index}")
             async with free:
-                hear = _Ear(loop, listener, progress, part.index, lambda: len(self._running))
-                return target, await self._play(order, part, target, hear)
+                hear = _Ear(loop, listener, progress, index, lambda: len(self._running))
+                return target, await self._play(order, units, target, hear)
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(play(part)) for part in parts]
+                tasks = [group.create_task(play(index, units)) for index, units in enumerate(parts)]
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         results = [task.result() for task in tasks]
         if len(parts) == 1:
             return results[0][1]
-        return await self._in_thread(partial(merge_parts, order.weights, results, order.weights_out))
+        return await self._in_thread(partial(merge_ranges, order.weights, results, order.weights_out))
 
     async def close(self) -> None:
         for jail in self._running:
@@ -116,11 +116,11 @@ class JailTrainer:
         while self._idle:
             await asyncio.to_thread(self._idle.pop()[1].close)
 
-    async def _play(self, order: Order, part: Part, target: Path, ear: _Ear) -> TrainResult:
+    async def _play(self, order: Order, units: Units | None, target: Path, ear: _Ear) -> TrainResult:
         task = {
             "operation": "train",
             "auxiliary": [slot.id for slot in order.assignment.auxiliary],
-            "work": asdict(_work(order.assignment, part)),
+            "work": asdict(_work(order.assignment, units)),
         }
         inputs = {"weights": InputFile(order.weights)}
         inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(order.auxiliary)}
@@ -135,9 +135,11 @@ class JailTrainer:
             outcome = await self._in_thread(run)  # a dead Worker's range is played again, once
         assert self._info is not None
         result = strict_json.loads(str(outcome["result"]), what="train")
-        experience = part.units is not None
         return parse_train_result(
-            result, assigned=part.size, experience=experience, declared_metrics=self._info.metric_ids
+            result,
+            assigned=units.unit_count if units else order.assignment.exampleCount,
+            experience=units is not None,
+            declared_metrics=self._info.metric_ids,
         )
 
     def _run(
@@ -226,12 +228,20 @@ class _Ear:
             self.loop.call_soon_threadsafe(function, *arguments)
 
 
-def _work(assignment: Assignment, part: Part) -> Work:
+def _ranges(assignment: Assignment) -> list[Units | None]:
+    """What is played by itself: the ranges of a divided assignment, else the one that it is."""
+    found = assignment.experience
+    if found is None:
+        return [None]
+    return [*divided(Units(found.seed, found.unitStart, found.unitCount), assignment.split)]
+
+
+def _work(assignment: Assignment, units: Units | None) -> Work:
     data = assignment.data
     return Work(
         settings=assignment.settings,
         round=assignment.round,
         seed=assignment.seed,
         data=DataRange(data.format, data.recordStart, data.recordCount) if data else None,
-        units=Units(part.units.seed, part.units.unitStart, part.units.unitCount) if part.units else None,
+        units=units,
     )

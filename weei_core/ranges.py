@@ -1,6 +1,6 @@
-"""A split assignment: the ranges it is played in, and how their weights become one update.
+"""A divided assignment: the ranges it is played in, and how their weights become one update.
 
-The split is the assignment's own, so that the result does not depend on how many Workers a machine has.
+The division is the assignment's own, so that the result does not depend on how many Workers a machine has.
 """
 
 from __future__ import annotations
@@ -8,50 +8,38 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from weei_agent.state import Assignment, Experience
 from weei_core import seeds
+from weei_core.abi.requests import Units
 from weei_core.aggregation import WeightedSource, average_metrics, merge, parse_aggregation
 from weei_core.results import TrainResult
 from weei_core.weights import FileSource
 
 
-@dataclass(frozen=True)
-class Part:
-    """`size` is in records or units. `units` only for experience."""
-
-    index: int
-    size: int
-    units: Experience | None
-
-
-def parts_of(assignment: Assignment) -> list[Part]:
-    whole = assignment.experience
-    if whole is None or assignment.split == 1:
-        return [Part(0, assignment.exampleCount, whole)]
+def divided(whole: Units, split: int) -> list[Units]:
+    """The ranges of an assignment, in the order in which they are merged (spec: range k of an assignment's split)."""
     seed = seeds.parse_seed(whole.seed, "experience.seed")
-    parts = []
-    for index, (start, count) in enumerate(seeds.split_ranges(whole.unitStart, whole.unitCount, assignment.split)):
-        text = seeds.format_seed(seeds.range_seed(seed, index, start))
-        parts.append(Part(index, count, Experience(seed=text, unitStart=start, unitCount=count)))
-    return parts
+    ranges = seeds.split_ranges(whole.unit_start, whole.unit_count, split)
+    return [Units(seeds.format_seed(seeds.range_seed(seed, k, s)), s, n) for k, (s, n) in enumerate(ranges)]
 
 
-def merge_parts(start: Path, results: Sequence[tuple[Path, TrainResult]], weights_out: Path) -> TrainResult:
-    """The exact weighted mean in range order; metrics likewise, counts summed. Removes the parts' files."""
+def merge_ranges(start: Path, results: Sequence[tuple[Path, TrainResult]], weights_out: Path) -> TrainResult:
+    """The exact weighted mean in range order; metrics likewise, counts summed. Removes the ranges' files.
+
+    When no unit was finished nothing is learnt: `weights_out` gets the bytes of `start`.
+    """
     reports = [result for _, result in results]
     unique = sum(report.unique_examples for report in reports)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(path.open("rb")) for path, _ in results]
         begin = stack.enter_context(start.open("rb"))
         out = stack.enter_context(weights_out.open("w+b"))
-        updates = [
-            WeightedSource(FileSource(file.fileno()), report.unique_examples, (index,))
-            for index, (file, report) in enumerate(zip(files, reports, strict=True))
-        ]
         if unique:
+            updates = [
+                WeightedSource(FileSource(file.fileno()), report.unique_examples, (index,))
+                for index, (file, report) in enumerate(zip(files, reports, strict=True))
+            ]
             merge(
                 start=FileSource(begin.fileno()),
                 updates=updates,
@@ -61,7 +49,7 @@ def merge_parts(start: Path, results: Sequence[tuple[Path, TrainResult]], weight
                 weights_out=out,
             )
         else:
-            shutil.copyfileobj(begin, out)  # nothing was finished, so nothing is learnt
+            shutil.copyfileobj(begin, out)
     for path, _ in results:
         path.unlink()
     steps = [report.optimizer_steps for report in reports if report.optimizer_steps is not None]

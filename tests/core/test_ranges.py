@@ -1,29 +1,29 @@
-"""Split assignments."""
+"""Divided assignments."""
 
 import numpy as np
 import pytest
 
-from tests.agent.test_snapshot import assignment
-from weei_agent.ranges import merge_parts, parts_of
-from weei_agent.state import Experience
 from weei_core import seeds
+from weei_core.abi.requests import Units
+from weei_core.errors import Invalid
+from weei_core.ranges import divided, merge_ranges
 from weei_core.results import TrainResult
 
-UNITS = {"seed": "7", "unitStart": 100, "unitCount": 5}
+
+def test_an_undivided_assignment_is_one_range_with_its_own_seed():
+    assert divided(Units("7", 100, 5), 1) == [Units("7", 100, 5)]
 
 
-def test_a_dataset_assignment_is_one_part():
-    (part,) = parts_of(assignment())
-    assert (part.index, part.size, part.units) == (0, 128, None)
-
-
-def test_units_are_split_into_ranges_with_seeds_of_their_own():
-    parts = parts_of(assignment(data=None, experience=UNITS, exampleCount=5, split=2))
-    assert [part.size for part in parts] == [3, 2]
-    assert [part.units for part in parts] == [
-        Experience(seed="7", unitStart=100, unitCount=3),
-        Experience(seed=str(seeds.range_seed(7, 1, 103)), unitStart=103, unitCount=2),
+def test_ranges_are_contiguous_with_seeds_of_their_own_and_the_larger_ones_first():
+    assert divided(Units("7", 100, 5), 2) == [
+        Units("7", 100, 3),
+        Units(str(seeds.range_seed(7, 1, 103)), 103, 2),
     ]
+
+
+def test_no_range_is_empty():
+    with pytest.raises(Invalid, match="split must be from 1 to the 3 units"):
+        divided(Units("7", 0, 3), 4)
 
 
 def merged(tmp_path, *parts):
@@ -35,7 +35,7 @@ def merged(tmp_path, *parts):
         path.write_bytes(np.array(weights, "<f4").tobytes())
         results.append((path, TrainResult(0, 8, metrics, unique, unique, steps)))
     out = tmp_path / "out"
-    result = merge_parts(start, results, out)
+    result = merge_ranges(start, results, out)
     assert not any(path.exists() for path, _ in results)
     return np.frombuffer(out.read_bytes(), "<f4").tolist(), result
 
