@@ -5,6 +5,7 @@ Every text in it comes from outside: its length is limited here, and it is escap
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, Strict, model_validator
@@ -191,6 +192,17 @@ class ModelInfo(Loose):
         return self.work_source is None or self.work_source.inputs == "dataset"
 
     @property
+    def evaluation_units(self) -> int:
+        """Units that one evaluation generates; 0 for models that read data, and for those that evaluate nothing."""
+        if self.work_source is None or self.reads_data or not self.capabilities.evaluation:
+            return 0
+        return self.work_source.evaluation_units
+
+    def can_evaluate(self, *, validation_file: bool) -> bool:
+        """Whether a checkpoint can be evaluated: on a validation file, or on units that the model generates."""
+        return self.evaluation_units > 0 or (self.reads_data and self.capabilities.evaluation and validation_file)
+
+    @property
     def metric_ids(self) -> frozenset[str]:
         return frozenset(metric.id for metric in self.metrics)
 
@@ -213,7 +225,7 @@ def check_against_weights(info: ModelInfo, weight_bytes: int) -> None:
             field="weights",
         )
     _check_average_only_bounds(info, weight_bytes)
-    _check_auxiliary_sizes(info, weight_bytes)
+    check_slot_sizes(info.auxiliary_weights, weight_bytes, "modelInfo")
 
 
 def _check_average_only_bounds(info: ModelInfo, weight_bytes: int) -> None:
@@ -227,21 +239,21 @@ def _check_average_only_bounds(info: ModelInfo, weight_bytes: int) -> None:
             )
 
 
-def _check_auxiliary_sizes(info: ModelInfo, weight_bytes: int) -> None:
-    for index, slot in enumerate(info.auxiliary_weights):
+def check_slot_sizes(slots: Sequence[AuxiliarySlot], weight_bytes: int, where: str) -> None:
+    """A snapshot is as large as the weights, and one memory holds all slots beside two copies of the weights."""
+    for index, slot in enumerate(slots):
         if slot.source is not None and slot.bytes != weight_bytes:
-            field = f"modelInfo.auxiliaryWeights[{index}].bytes"
+            field = f"{where}.auxiliaryWeights[{index}].bytes"
             raise Invalid(
                 f"{field} must be the {weight_bytes} bytes of the weights, since slot {shown(slot.id)} is a snapshot "
                 f"of them; found {slot.bytes}.",
                 field=field,
             )
-    needed = sum(slot.bytes for slot in info.auxiliary_weights) + 2 * weight_bytes
+    needed = sum(slot.bytes for slot in slots) + 2 * weight_bytes
     if needed > MAX_MODULE_WEIGHTS:
+        field = f"{where}.auxiliaryWeights"
         raise Invalid(
-            f"modelInfo.auxiliaryWeights and twice the weights must fit into {MAX_MODULE_WEIGHTS} bytes; "
-            f"found {needed}.",
-            field="modelInfo.auxiliaryWeights",
+            f"{field} and twice the weights must fit into {MAX_MODULE_WEIGHTS} bytes; found {needed}.", field=field
         )
 
 

@@ -23,7 +23,7 @@ from weei_core.dataset_manifest import (
     parse_manifest,
 )
 from weei_core.errors import Invalid
-from weei_core.model_info import ModelInfo
+from weei_core.model_info import ModelInfo, check_slot_sizes
 from weei_core.package_schema import CPU_FEATURES, GPU_FEATURES, Compatibility, PackageFile
 from weei_core.schema_types import FileRef, Loose, validate
 from weei_core.strict_json import JsonValue, shown
@@ -88,6 +88,7 @@ def _package(value: JsonValue, text: str) -> ModelPackage:
     manifest = manifest_from(chunks, js_json.inline_text(chunks).decode(), f"package.{_inline_path(file)}")
     check_data_fits_inputs(file, manifest)
     check_auxiliary_names(file, manifest)
+    check_slot_sizes(file.auxiliary_weights, file.execution.weight_bytes, "package")
     return ModelPackage(file, manifest, text)
 
 
@@ -171,7 +172,7 @@ def check_compatibility(file: PackageFile) -> None:
 def check_data_fits_inputs(file: PackageFile, manifest: DatasetManifest) -> None:
     """Without inputs there are neither chunks nor a validation file; every other package lists chunks."""
     path = _inline_path(file)
-    if file.work_source is None or file.work_source.inputs == "dataset":
+    if file.reads_data:
         if not manifest.chunks:
             raise _wrong(path, f"list 1 to {MAX_CHUNKS} chunks", "an empty list")
         return
@@ -205,10 +206,17 @@ def check_selected_module(package: ModelPackage, module: FoundFile) -> None:
 
 
 def check_validation_file(package: ModelPackage, validation: FoundFile | None) -> None:
-    """A selected validation file is the one that the package declares. Selecting none is allowed."""
+    """A selected validation file is the one that the package declares; without inputs there is none. Selecting none is
+    allowed."""
     declared = package.file.validation
     if validation is None:
         return
+    if not package.file.reads_data:
+        raise Invalid(
+            'A validation file must not be selected, workSource.inputs being "none"; found '
+            f"{shown(validation.name)}. The model evaluates on units that it generates.",
+            field="validation",
+        )
     if declared is None:
         raise Invalid(f"The package declares no validation file; found {shown(validation.name)}.", field="validation")
     if validation != (declared.file_name, declared.bytes, declared.sha256):

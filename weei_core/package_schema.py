@@ -109,3 +109,8 @@ class PackageFile(Loose):
     validation: ValidationFile | None = None
     shader_archive: ShaderArchive | None = None
     inline_json: dict[str, Any]
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether it lists chunks: dataset packages, and experience over records."""
+        return self.work_source is None or self.work_source.inputs == "dataset"

@@ -239,7 +239,7 @@ def _check_units(settings: TrainingSettings, info: ModelInfo) -> None:
     if info.work_source is not None and settings.units_per_assignment is not None:
         bounds = info.work_source.units_per_assignment
         path = "settings.experience.unitsPerAssignment"
-        as_int(settings.units_per_assignment, path, bounds.minimum, bounds.maximum)
+        as_int(settings.units_per_assignment, path, bounds.minimum, min(bounds.maximum, MAX_COUNT))
 
 
 def _check_can_evaluate(settings: TrainingSettings, info: ModelInfo) -> None:
@@ -249,7 +249,7 @@ def _check_can_evaluate(settings: TrainingSettings, info: ModelInfo) -> None:
     lacks = None
     if not info.capabilities.evaluation:
         lacks = "declares no evaluation"
-    elif not info.reads_data and info.work_source is not None and not info.work_source.evaluation_units:
+    elif not info.reads_data and not info.evaluation_units:
         lacks = "declares no evaluation units"
     if lacks:
         raise Invalid(

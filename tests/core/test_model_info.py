@@ -149,6 +149,31 @@ def test_slots_and_twice_the_weights_fit_into_3_gib():
         check_against_weights(info, 2**29 + 4)
 
 
+@pytest.mark.parametrize(
+    ("evaluation", "inputs", "units", "file", "possible"),
+    [
+        (True, "none", 32, False, True),
+        (True, "none", 0, False, False),
+        (False, "none", 32, False, False),
+        (True, "dataset", 0, True, True),
+        (True, "dataset", 32, False, False),
+        (False, "dataset", 0, True, False),
+    ],
+)
+def test_evaluates_on_its_own_units_or_on_a_file(evaluation, inputs, units, file, possible):
+    source = {**GOLDEN["experience"]["workSource"], "inputs": inputs, "evaluationUnits": units}
+    formats = GOLDEN["dataset"]["dataFormats"]
+    declared = {"workSource": source, "dataFormats": formats, "capabilities": {"evaluation": evaluation}}
+    info = model_info("experience", **declared)
+    assert info.can_evaluate(validation_file=file) is possible
+    assert info.evaluation_units == (32 if possible and inputs == "none" else 0)
+
+
+def test_a_dataset_model_evaluates_on_a_file():
+    info = model_info(capabilities={"evaluation": True})
+    assert (info.can_evaluate(validation_file=True), info.can_evaluate(validation_file=False)) == (True, False)
+
+
 def test_hashes_of_slots_come_out_in_lower_case():
     """C46."""
     assert model_info("experience", auxiliaryWeights=[slot(sha256="AB" * 32)]).auxiliary_weights[0].sha256 == HASH

@@ -286,6 +286,60 @@ def test_lists_the_files_to_select():
     assert refusal(value).field == "package.auxiliaryWeights[1]"
 
 
+def snapshot(**changes: object) -> Value:
+    return {"id": "old", "role": "opponent", "bytes": 456, "source": {"kind": "initial"}, **changes}
+
+
+def test_a_snapshot_is_as_large_as_the_weights():
+    """Before the module runs: what a package claims decides how much memory the module is given."""
+    value = experience_value()
+    value["auxiliaryWeights"] = [snapshot()]
+    parse(value)
+    value["auxiliaryWeights"] = [snapshot(bytes=460)]
+    assert refusal(value).message == (
+        'package.auxiliaryWeights[0].bytes must be the 456 bytes of the weights, since slot "old" is a snapshot of '
+        "them; found 460."
+    )
+
+
+def test_slots_and_twice_the_weights_fit_into_3_gib():
+    """F11: one slot of 2 GiB and one that fills the rest, then four bytes more."""
+    value = experience_value()
+    most = {**SLOT, "fileName": "a.bin", "bytes": 2**31}
+    rest = {**SLOT, "id": "b", "fileName": "b.bin", "bytes": 2**30 - 2 * 456}
+    value["auxiliaryWeights"] = [most, rest]
+    assert sum(file.bytes for file in parse(value).auxiliary_files) == 3 * 2**30 - 912
+    rest["bytes"] += 4
+    error = refusal(value)
+    assert (error.field, "3221225472 bytes; found 3221225476" in error.message) == ("package.auxiliaryWeights", True)
+    value["auxiliaryWeights"] = [{**most, "bytes": 2**31 + 4}]
+    assert refusal(value).field == "package.auxiliaryWeights[0].bytes"
+
+
+@pytest.mark.parametrize(
+    ("slot", "said"),
+    [
+        ({**SLOT, "bytes": 18, "fileName": "a"}, "whole number of float32 values; found bytes 18"),
+        ({**SLOT, "source": {"kind": "initial"}, "fileName": "a"}, "either sha256 or source; found both"),
+        ({"id": "old", "role": "opponent", "bytes": 456}, "either sha256 or source; found neither"),
+        (snapshot(source={"kind": "checkpoint"}), 'roundsAgo with kind "checkpoint"'),
+        (snapshot(source={"kind": "initial", "roundsAgo": 1}), 'roundsAgo with kind "checkpoint"'),
+        (snapshot(source={"kind": "checkpoint", "roundsAgo": -1}), "roundsAgo must be at least 0; found -1"),
+        (snapshot(source={"kind": "best"}), "must be 'initial' or 'checkpoint'; found \"best\""),
+        (snapshot(fileName="old.bin"), "fileName with sha256, and only then"),
+        (SLOT, "fileName with sha256, and only then"),
+    ],
+    ids=str,
+)
+def test_refuses_a_slot(slot, said):
+    """F11: a slot has a hash or a source, never both; only a hash has a file."""
+    value = experience_value()
+    value["auxiliaryWeights"] = [slot]
+    error = refusal(value)
+    assert error.field.startswith("package.auxiliaryWeights[0]")
+    assert said in error.message
+
+
 # --- Selected files and the module ---
 
 
@@ -312,6 +366,13 @@ def test_a_validation_file_is_the_declared_one():
         check_validation_file(plain, file)
     with pytest.raises(Invalid, match="must be"):
         check_validation_file(with_validation, file._replace(bytes=5))
+
+
+def test_without_inputs_no_validation_file_is_selected():
+    with pytest.raises(Invalid, match='workSource.inputs being "none"; found "v.bin"') as refused:
+        check_validation_file(parse(experience_value()), FoundFile("v.bin", 4, HASH))
+    assert refused.value.field == "validation"
+    check_validation_file(parse(experience_value()), None)
 
 
 def test_takes_a_module_that_says_the_same():

@@ -90,6 +90,16 @@ def test_units_default_to_the_models_and_stay_within_its_bounds():
         assert refused.value.field == "settings.experience.unitsPerAssignment"
 
 
+def test_units_are_counted_in_32_bits_whatever_the_model_allows():
+    bounds = {"default": 2**40, "minimum": 1, "maximum": 2**40}
+    info = experience_info(workSource={**INFOS["experience"]["workSource"], "unitsPerAssignment": bounds})
+    with pytest.raises(Invalid, match="2147483647") as refused:
+        parse_settings(BASE, for_experience=True, info=info)
+    assert refused.value.field == "settings.experience.unitsPerAssignment"
+    value = {**BASE, "experience": {"unitsPerAssignment": 2**31 - 1}}
+    assert parse_settings(value, for_experience=True, info=info).units_per_assignment == 2**31 - 1
+
+
 def test_refuses_a_method_that_the_model_does_not_allow():
     """C13."""
     info = dataset_info(aggregation={"methods": ["fedavgm"]})
