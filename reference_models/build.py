@@ -21,7 +21,10 @@ class Model:
     max_memory: int  # bytes, a multiple of 65,536: room for the largest chunk the module declares, and little more
 
 
-MODELS = (Model("digits", 8 << 20),)
+MODELS = (
+    Model("digits", 8 << 20),
+    Model("cartpole", 40 << 20),
+)
 
 # No fast-math, no contraction to FMA, no relaxed SIMD: equal bits on every engine. Features are listed one by one, so
 # that a newer compiler cannot add one silently.

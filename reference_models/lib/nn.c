@@ -92,3 +92,24 @@ void momentum_step(float *weights, float *velocity, const float *gradient, float
         weights[i] -= rate * velocity[i];
     }
 }
+
+static const double ADAM_MEAN = 0.9, ADAM_SQUARE = 0.999, ADAM_EPSILON = 1e-8;
+
+void adam_start(adam *state, int n) {
+    for (int i = 0; i < n; i++) state->mean[i] = state->square[i] = 0;
+    state->mean_left = state->square_left = 1;
+}
+
+void adam_step(float *weights, adam *state, const float *gradient, float rate, int n) {
+    state->mean_left *= ADAM_MEAN;
+    state->square_left *= ADAM_SQUARE;
+    for (int i = 0; i < n; i++) {
+        double g = gradient[i];
+        double mean = ADAM_MEAN * state->mean[i] + (1 - ADAM_MEAN) * g;
+        double square = ADAM_SQUARE * state->square[i] + (1 - ADAM_SQUARE) * g * g;
+        state->mean[i] = (float)mean;
+        state->square[i] = (float)square;
+        double size = __builtin_sqrt(square / (1 - state->square_left)) + ADAM_EPSILON;
+        weights[i] -= (float)(rate * (mean / (1 - state->mean_left)) / size);
+    }
+}

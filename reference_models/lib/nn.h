@@ -40,4 +40,13 @@ int largest(const float *values, int n);  // index of the first largest
 // v = momentum v + g; w = w - rate v; all (n).
 void momentum_step(float *weights, float *velocity, const float *gradient, float rate, float momentum, int n);
 
+// The running means of Adam (Kingma and Ba 2015) and how far they have been filled; zero to start with.
+typedef struct {
+    float *mean;    // (n) of the gradient
+    float *square;  // (n) of its square
+    double mean_left, square_left;  // beta^steps
+} adam;
+void adam_start(adam *state, int n);
+void adam_step(float *weights, adam *state, const float *gradient, float rate, int n);
+
 #endif

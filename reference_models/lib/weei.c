@@ -11,6 +11,7 @@ enum {
     MOST_EPOCHS = 100000,
     MOST_BATCH = 1 << 20,
 };
+static const uint64_t MOST_UNIT = (uint64_t)1 << 53;  // as far as integers of JSON go
 
 static char result_text[RESULT_BYTES];
 static json_writer result;
@@ -102,6 +103,12 @@ bool weei_seed(json request, uint64_t *seed) {
     return json_to_u64(text, seed) || weei_fail("seed is not an unsigned 64-bit integer in a decimal string");
 }
 
+bool weei_seed_at(json parent, const char *path, uint64_t *seed) {
+    json text;
+    if (!json_member(parent, key_of(path), &text)) return weei_fail("%s is missing", path);
+    return json_to_u64(text, seed) || weei_fail("%s is not an unsigned 64-bit integer in a decimal string", path);
+}
+
 // An integer of 32 bits whose path is not known at compile time: `<path>.<key>`.
 static bool read_u32(json object, const char *path, const char *key, uint64_t *value) {
     char whole[MESSAGE_BYTES];
@@ -145,6 +152,17 @@ bool weei_read_data(json request, const char *format, weei_data *data) {
     if (!data->ranged) return true;
     return weei_integer(object, "data.recordStart", 0, UINT32_MAX, &data->record_start) &&
            weei_integer(object, "data.recordCount", 1, UINT32_MAX, &data->record_count);
+}
+
+bool weei_read_experience(json request, uint32_t most_units, weei_experience *experience) {
+    json object;
+    uint64_t count;
+    if (!weei_object(request, "experience", &object)) return false;
+    if (!weei_seed_at(object, "experience.seed", &experience->seed)) return false;
+    if (!weei_integer(object, "experience.unitStart", 0, MOST_UNIT, &experience->unit_start)) return false;
+    if (!weei_integer(object, "experience.unitCount", 1, most_units, &count)) return false;
+    experience->unit_count = (uint32_t)count;
+    return true;
 }
 
 bool weei_read_settings(json request, weei_settings *settings) {

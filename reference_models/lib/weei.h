@@ -28,6 +28,7 @@ bool weei_object(json parent, const char *path, json *value);
 bool weei_number(json parent, const char *path, double minimum, double maximum, double *value);
 bool weei_integer(json parent, const char *path, uint64_t minimum, uint64_t maximum, uint64_t *value);
 bool weei_seed(json request, uint64_t *seed);
+bool weei_seed_at(json parent, const char *path, uint64_t *seed);  // the same in another place
 
 typedef struct {
     uint32_t address, bytes;
@@ -46,6 +47,14 @@ typedef struct {
 
 // The request's `data`, which must have this format. The caller compares the range with the records.
 bool weei_read_data(json request, const char *format, weei_data *data);
+
+typedef struct {
+    uint64_t seed, unit_start;
+    uint32_t unit_count;
+} weei_experience;
+
+// The request's `experience`, of 1 to `most_units` units.
+bool weei_read_experience(json request, uint32_t most_units, weei_experience *experience);
 
 typedef struct {
     uint32_t local_epochs, batch_size;
