@@ -46,6 +46,7 @@ class DecideBody(JobBody):
 class ReadyBody(JobBody):
     moduleSha256: str = Field(max_length=64)
     auxiliary: dict[str, str] = Field({}, max_length=8)
+    workers: int = Field(1, ge=1, le=64)
 
 
 class ReasonBody(Body):
@@ -135,7 +136,9 @@ def decide(request: PeerRequest, payload: DecideBody) -> dict[str, Any]:
 
 @router.post("/peer/ready", response=dict[str, Any], auth=peer_auth)
 def ready(request: PeerRequest, payload: ReadyBody) -> dict[str, Any]:
-    participants.participant_ready(request.auth, payload.jobId, payload.moduleSha256, payload.auxiliary)
+    participants.participant_ready(
+        request.auth, payload.jobId, payload.moduleSha256, payload.auxiliary, workers=payload.workers
+    )
     return _state(request.auth)
 
 

@@ -161,7 +161,7 @@ class Agent:
         """One attempt to its end, whatever that is; only cancelling leaves it open."""
         work, tools = attempt.assignment, self._tools
         tools.measurements.begin(work)
-        tools.reporter.event("assigned", **_names(work), exampleCount=work.exampleCount)
+        tools.reporter.event("assigned", **_names(work), exampleCount=work.exampleCount, unit=attempt.unit)
         try:
             await self._connection.poll_after_silence()
             if not self._is_named(work):

@@ -33,6 +33,8 @@ class Tools:
     measurements: Measurements
     reporter: Reporter
     scratch: Path
+    workers: int
+    """Training Workers that this machine runs at most."""
 
 
 class Attempt:
@@ -68,6 +70,11 @@ class Attempt:
             self.assignment.weights.bytes,
             _report(self.assignment.round, result),
         )
+
+    @property
+    def unit(self) -> str:
+        """What `exampleCount` counts, for people."""
+        return self._job.unit.label.lower() if self._job.unit else "examples"
 
     async def deliver(self, update: Update) -> bool:
         """Whether the server had it already. Raises `Problem` when the server refuses it."""

@@ -45,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(stop.code)
 
 
+MAX_WORKERS = 64
+"""As many as a server can be told of."""
+
+
 def jail_trainer(options: Options, scratch: Path) -> Trainer:
     return JailTrainer(
         scratch,
@@ -164,6 +168,7 @@ class Session:
             measurements=Measurements(self._clock, options.workers),
             reporter=self._reporter,
             scratch=self._store.scratch,
+            workers=min(options.workers, MAX_WORKERS),
         )
 
     @asynccontextmanager

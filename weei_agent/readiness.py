@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from weei_agent.attempt import Tools
 from weei_agent.connection import Connection, Timing
@@ -42,7 +42,7 @@ class Readiness:
             info = await self._load(job)
             auxiliary = {slot.id: slot.sha256 for slot in job.auxiliary}
             body = {"jobId": job.id, "moduleSha256": job.module.sha256, "auxiliary": auxiliary}
-            await self._connection.command("/api/peer/ready", body)
+            await self._connection.command("/api/peer/ready", {**body, "workers": self._tools.workers})
         except Problem as problem:
             await self._connection.poll()
             self._still_member()  # removed meanwhile: that is the reason then
@@ -59,11 +59,13 @@ class Readiness:
         tools = self._tools
         tools.measurements.enter("receiving")
         module = await tools.cache.fetch(tools.server, job.id, job.module, "The module")
-        for slot in job.auxiliary:
-            await tools.cache.fetch(tools.server, job.id, slot, f"Auxiliary weights {slot.id}")
         tools.measurements.enter("preparing")
         async with asyncio.timeout(self._timing.load):
             info = await tools.trainer.load(module)
+        tools.measurements.enter("receiving")
+        check_files(info, job)
+        for slot in job.auxiliary:
+            await tools.cache.fetch(tools.server, job.id, slot, f"Auxiliary weights {slot.id}")
         tools.measurements.model_loaded(info.id, info.version, job.module.sha256)
         tools.measurements.rest()
         return info
@@ -74,6 +76,22 @@ class Readiness:
         with contextlib.suppress(Problem):
             await self._connection.command("/api/peer/load-failed", body)
         raise Stop(Exit.MODEL_UNUSABLE, f"The model cannot be loaded here: {reason}")
+
+
+def check_files(info: ModelInfo, job: Job) -> None:
+    """Only files that the model itself declares are fetched."""
+    declared = {slot.id: (slot.sha256, slot.bytes) for slot in info.auxiliary_weights if slot.sha256 is not None}
+    offered = {slot.id: (slot.sha256, slot.bytes) for slot in job.auxiliary}
+    if offered != declared:
+        raise Invalid(
+            f"The auxiliary weights must be the files that the model declares, {_named(declared)}; "
+            f"found {_named(offered)}.",
+            field="auxiliary",
+        )
+
+
+def _named(slots: Mapping[str, tuple[str, int]]) -> str:
+    return ", ".join(f"{slot} ({sha256[:12]}…, {size} bytes)" for slot, (sha256, size) in slots.items()) or "none"
 
 
 def _files(job: Job) -> tuple[str, ...]:

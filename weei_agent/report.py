@@ -18,7 +18,7 @@ SENTENCES = {
     "accepted": "Taking part in “{jobName}” as {peerId}.",
     "ready": "Model {model} is loaded; waiting for work.",
     "round": "Round {round}, {status}: {waitingFor}",
-    "assigned": "Round {round}: {exampleCount} examples of {chunkId}.",
+    "assigned": "Round {round}: {exampleCount} {unit} of {chunkId}.",
     "trained": "Round {round}: trained in {seconds:.2f} s.",
     "uploaded": "Round {round}: update {updates} delivered.",
     "dropped": "Round {round}: this work was given away; the result is not needed.",

@@ -64,6 +64,11 @@ class Assignment(Part):
     secondsLeft: float
 
 
+class Unit(Part):
+    id: str
+    label: str
+
+
 class Job(Part):
     id: str
     name: str
@@ -75,7 +80,8 @@ class Job(Part):
     pausedByCoordinator: bool = False
     module: Module
     auxiliary: list[Auxiliary] = []
-    workers: int = 1
+    unit: Unit | None = None
+    """What an experience model plays; None for a dataset job."""
     stallMinutes: float
     waitingFor: str | None = None
     passesDone: float = 0

@@ -90,6 +90,8 @@ class JailTrainer:
         return self._info
 
     async def train(self, order: Order, listener: Listener) -> TrainResult:
+        assert self._info is not None
+        _check_slots(self._info, order.assignment)
         parts = _ranges(order.assignment)
         free, loop = asyncio.Semaphore(self._workers), asyncio.get_running_loop()
         progress = _Sum(len(parts), listener)
@@ -226,6 +228,19 @@ class _Ear:
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop ended before the child did
             self.loop.call_soon_threadsafe(function, *arguments)
+
+
+def _check_slots(info: ModelInfo, assignment: Assignment) -> None:
+    """The model's own slots, filled in its own order with the sizes it declares."""
+    declared = [(slot.id, slot.bytes) for slot in info.auxiliary_weights]
+    given = [(slot.id, slot.bytes) for slot in assignment.auxiliary]
+    if given != declared:
+        raise ModelError(
+            f"The assignment must fill the slots that the model declares, {declared}; found {given}.",
+            operation="loadAuxiliary",
+            field="auxiliary",
+            code="wrong_slots",
+        )
 
 
 def _ranges(assignment: Assignment) -> list[Units | None]:

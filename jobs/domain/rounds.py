@@ -75,6 +75,14 @@ def after_checkpoint(at: Position, *, finishing: bool) -> After:
     return After.NEXT_PASS if at.pass_no + 1 < at.epochs else After.COMPLETED
 
 
+def after_experience(*, round_no: int, epochs: int, left: int | None, finishing: bool) -> After:
+    """The same for an experience job, whose `epochs` is its last round. `left` are the items of a pass over its
+    records; None for a job without records."""
+    if finishing or round_no >= epochs:
+        return After.COMPLETED
+    return After.NEXT_PASS if left == 0 else After.SAME_PASS
+
+
 def rounds_estimate(
     *, items_left: int, items_per_pass: int, passes_left: int, active: int, rounds_done: int
 ) -> int | None:

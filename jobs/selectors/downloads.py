@@ -9,6 +9,7 @@ from django.db.models import Exists, Q, QuerySet
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from jobs.models import Attempt
+from jobs.services.auxiliary import filled_slots
 from jobs.services.export import checkpoint_metadata
 from peers.models import Membership, Peer
 from weei_core.checkpoint_file import write_header
@@ -39,19 +40,25 @@ class CheckpointDownload:
 
 
 def artifact_for_peer(*, peer: Peer, job_id: UUID, sha256: str) -> Download:
-    """One query when it may be read. Raises `Forbidden` for members and `NotFound` for everybody else."""
-    named = Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE, slot__round__job=job_id).filter(
-        Q(slot__chunk__artifact=sha256) | Q(slot__round__start_weights=sha256)
-    )
-    use = (
-        _uses(job_id, sha256)
-        .filter(Exists(Membership.objects.filter(peer=peer, job=job_id, state__in=ACCEPTED)))
-        .filter(Q(kind__in=ALWAYS) | (Q(kind__in=ASSIGNED) & Exists(named)))
-        .first()
-    )
+    """One query when it may be read, a few for a snapshot. Raises `Forbidden` for members, `NotFound` for others."""
+    live = Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE, slot__round__job=job_id)
+    named = live.filter(Q(slot__chunk__artifact=sha256) | Q(slot__round__start_weights=sha256))
+    uses = _uses(job_id, sha256).filter(Exists(Membership.objects.filter(peer=peer, job=job_id, state__in=ACCEPTED)))
+    use = uses.filter(Q(kind__in=ALWAYS) | (Q(kind__in=ASSIGNED) & Exists(named))).first()
+    if use is None and _is_snapshot(live, sha256):
+        use = uses.filter(kind=Kind.WEIGHTS).first()
     if use is None:
         raise _refusal(peer, job_id, sha256)
     return Download(use.artifact, use.file_name)
+
+
+def _is_snapshot(live: QuerySet[Attempt], sha256: str) -> bool:
+    """Whether the assignment at work needs these weights in an auxiliary slot."""
+    attempt = live.select_related("slot__round__job").first()
+    if attempt is None:
+        return False
+    at = attempt.slot.round
+    return any(slot.sha256 == sha256 for slot in filled_slots(at.job, at.number - 1))
 
 
 def artifact_for_owner(*, user_id: int, job_id: UUID, sha256: str) -> Download:

@@ -8,6 +8,7 @@ from typing import Any
 from checkpoints.models import Checkpoint
 from jobs.models import Job, Requeued
 from jobs.selectors.status import ParticipantRow, participants, progress, round_view, waiting_for
+from jobs.services.status import can_validate
 from peers.models import Invitation
 from weei_core import strict_json
 
@@ -47,6 +48,7 @@ def job_json(job: Job, now: datetime) -> dict[str, Any]:
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
         "hasModuleFile": True,
         "hasValidationFile": job.validation_file_id is not None,
+        "canValidate": can_validate(job),
         "progress": {
             "datasetEpoch": done["passesDone"],
             "plannedEpochs": done["plannedPasses"],
@@ -124,6 +126,7 @@ def checkpoint_json(checkpoint: Checkpoint) -> dict[str, Any]:
         "datasetEpoch": checkpoint.dataset_epoch,
         "datasetProgress": checkpoint.dataset_progress,
         "remainingItems": checkpoint.remaining_items,
+        **({} if checkpoint.next_unit is None else {"nextUnit": checkpoint.next_unit}),
         "settings": strict_json.loads(checkpoint.settings_text),
         **({"aggregation": aggregation} if aggregation else {}),
         "createdAt": _ms(checkpoint.created),

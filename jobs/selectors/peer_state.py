@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +11,10 @@ from django.conf import settings
 
 from checkpoints.models import Artifact, JobArtifact
 from jobs.models import Attempt, Job, Round, Slot
-from jobs.selectors.status import waiting_for_peer
+from jobs.selectors.status import passes_done, waiting_for_peer
+from jobs.services.auxiliary import filled_slots
 from jobs.services.settling import slot_item_id
-from jobs.services.texts import parse_settings_text, settings_of
+from jobs.services.texts import info_of, settings_in, settings_of
 from peers.models import Membership, Peer
 from weei_core import strict_json
 from weei_core.protocol import INLINE_WEIGHT_BYTES
@@ -49,14 +51,35 @@ def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
         "pausedByPeer": membership.paused_by_peer,
         "pausedByCoordinator": membership.paused_by_coordinator,
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
-        "auxiliary": [],
+        "auxiliary": auxiliary_files(job),
+        "unit": unit_of(job),
         "workers": chosen.workers,
         "stallMinutes": settings.STALL_MINUTES,
         "waitingFor": waiting_for_peer(job, membership, now),
-        "passesDone": job.pass_no + (job.status == Job.Status.COMPLETED and not job.incomplete),
+        "passesDone": passes_done(job),
         "plannedPasses": chosen.epochs,
         "error": membership.load_error or None,
     }
+
+
+def unit_of(job: Job) -> dict[str, str] | None:
+    """What an experience model plays; None for a dataset job."""
+    source = info_of(job).work_source
+    return {"id": source.unit.id, "label": source.unit.label} if source else None
+
+
+def auxiliary_files(job: Job) -> list[dict[str, Any]]:
+    """The slots that files fill, in declared order: what every participant holds before its first assignment."""
+    slots = [slot for slot in info_of(job).auxiliary_weights if slot.sha256 is not None]
+    if not slots:
+        return []
+    uses = JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.AUXILIARY)
+    names = dict(uses.values_list("artifact_id", "file_name"))
+    return [
+        {"id": slot.id, "role": slot.role, "fileName": names[slot.sha256], "bytes": slot.bytes, "sha256": slot.sha256}
+        for slot in slots
+        if slot.sha256 is not None
+    ]
 
 
 def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
@@ -79,8 +102,9 @@ def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
         "moduleSha256": at.job.module_id,
         "weights": _weights(at),
         "data": _data(slot),
-        "auxiliary": [],
-        "settings": parse_settings_text(at.settings_text).train_text,
+        "experience": _experience(slot),
+        "auxiliary": [asdict(filled) for filled in filled_slots(at.job, at.number - 1)],
+        "settings": settings_in(at.job, at.settings_text).train_text,
         "seed": slot.seed,
         "split": slot.split,
         "backend": "cpu-wasm",
@@ -96,9 +120,16 @@ def _weights(at: Round) -> dict[str, Any]:
     return {"sha256": stored.pk, "bytes": stored.bytes, **inline}
 
 
-def _data(slot: Slot) -> dict[str, Any]:
+def _experience(slot: Slot) -> dict[str, Any] | None:
+    if slot.unit_start is None:
+        return None
+    return {"seed": slot.seed, "unitStart": slot.unit_start, "unitCount": slot.record_count}
+
+
+def _data(slot: Slot) -> dict[str, Any] | None:
     chunk = slot.chunk
-    assert chunk is not None
+    if chunk is None:
+        return None
     part = {} if slot.whole else {"recordStart": slot.record_start, "recordCount": slot.record_count}
     return {"sha256": chunk.artifact_id, "bytes": chunk.bytes, "format": chunk.format, **part}
 
@@ -115,10 +146,7 @@ def invitation_facts(membership: Membership) -> dict[str, Any]:
         "modelInfo": strict_json.loads(job.model_info_text),
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
         "settings": strict_json.loads(job.settings_text),
-        "auxiliary": [
-            {"id": use.file_name, "role": "", "bytes": use.artifact.bytes, "sha256": use.artifact_id}
-            for use in JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.AUXILIARY).select_related("artifact")
-        ],
+        "auxiliary": auxiliary_files(job),
         "data": {
             "chunks": dataset.count if dataset else 0,
             "bytes": dataset.bytes if dataset else 0,

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from checkpoints.models import Checkpoint
 from diagnostics.live import job_snapshots
 from jobs.domain.rounds import rounds_estimate
 from jobs.domain.states import ParticipantFacts, participant_state
@@ -15,7 +14,7 @@ from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import active_members, job_left
 from jobs.services.lifecycle import round_at_work
 from jobs.services.settling import slot_item_id
-from jobs.services.texts import settings_of
+from jobs.services.texts import info_of, settings_of
 from peers.models import Membership, Peer
 from peers.services.presence import is_connected
 
@@ -128,30 +127,31 @@ def _slot_row(slot: Slot, held: dict[str, Any] | None, now: datetime) -> SlotRow
     return SlotRow(slot, slot_item_id(slot), status, slot.peer_id, max(0.0, seconds))
 
 
+def passes_done(job: Job) -> int:
+    """Completed passes over the dataset; of an experience job the rounds, counted like `epochs` from its very first."""
+    if info_of(job).is_experience:
+        return last_round(job)
+    whole = job.status == Job.Status.COMPLETED and not job.incomplete
+    return settings_of(job).epochs if whole else job.pass_no
+
+
+def last_round(job: Job) -> int:
+    """The round of the latest checkpoint."""
+    at = round_at_work(job)
+    return job.round_no if at is None or at.state == Round.State.DONE else job.round_no - 1
+
+
 def progress(job: Job, now: datetime) -> dict[str, Any]:
-    """Passes and items done and left, and estimates: None where nothing can be said."""
+    """Passes (or rounds) and items done and left, and estimates: None where nothing can be said."""
     total = job.dataset.count if job.dataset else 0
-    left = job_left(job) if job.dataset else 0
-    live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count()
+    left = job_left(job)
+    live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count() if job.dataset else 0
     epochs = settings_of(job).epochs
-    done = Checkpoint.objects.filter(job=job, round__gt=job.first_round).count()
-    active = active_members(job, now).count()
-    completed = job.status == Job.Status.COMPLETED
+    done = last_round(job) - job.first_round
+    estimate = done if job.status == Job.Status.COMPLETED else _rounds_estimate(job, now, left, done)
     items_done = job.pass_no * total + (total - left - live)
-    estimate = (
-        done
-        if completed
-        else rounds_estimate(
-            items_left=left,
-            items_per_pass=total,
-            passes_left=max(0, epochs - job.pass_no - 1),
-            active=active,
-            # The round at work counts once it has been dealt: its items are not among those left.
-            rounds_done=done + _is_dealt(round_at_work(job)),
-        )
-    )
     return {
-        "passesDone": epochs if completed and not job.incomplete else job.pass_no,
+        "passesDone": passes_done(job),
         "plannedPasses": epochs,
         "remainingItems": left + live,
         "totalItems": total,
@@ -161,6 +161,22 @@ def progress(job: Job, now: datetime) -> dict[str, Any]:
         "roundsEstimate": estimate,
         "remainingMs": _remaining_ms(job, done, estimate),
     }
+
+
+def _rounds_estimate(job: Job, now: datetime, left: int, done: int) -> int | None:
+    """How many rounds the job will have made in all. Known for experience jobs, which are planned in rounds."""
+    epochs = settings_of(job).epochs
+    if info_of(job).is_experience:
+        return epochs - job.first_round
+    assert job.dataset is not None
+    return rounds_estimate(
+        items_left=left,
+        items_per_pass=job.dataset.count,
+        passes_left=max(0, epochs - job.pass_no - 1),
+        active=active_members(job, now).count(),
+        # The round at work counts once it has been dealt: its items are not among those left.
+        rounds_done=done + _is_dealt(round_at_work(job)),
+    )
 
 
 def _is_dealt(at: Round | None) -> bool:
@@ -186,7 +202,7 @@ def waiting_for(job: Job, now: datetime) -> str:
         ready = active_members(job, now).count()
         return f"Ready: {_people(ready)} ready to train. Press Start." if ready else "Waiting for participants to join."
     if job.status == Job.Status.COMPLETED:
-        return "Finished early; some data was not trained." if job.incomplete else "All planned passes are done."
+        return _ended(job)
     at = round_at_work(job)
     if job.status == Job.Status.PAUSED:
         if job.last_error:
@@ -197,6 +213,12 @@ def waiting_for(job: Job, now: datetime) -> str:
     if at is None:
         return "Starting the first round."
     return _round_waits(job, at, now)
+
+
+def _ended(job: Job) -> str:
+    if info_of(job).is_experience:
+        return "Finished early; not all rounds were played." if job.incomplete else "All planned rounds are done."
+    return "Finished early; some data was not trained." if job.incomplete else "All planned passes are done."
 
 
 def _round_waits(job: Job, at: Round, now: datetime) -> str:

@@ -16,16 +16,16 @@ from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import artifact_new_file, artifact_source, job_artifact_add
-from jobs.domain.progress import trained_share
-from jobs.domain.rounds import After, Position, after_checkpoint
+from jobs.domain.progress import Progress, trained_share
+from jobs.domain.rounds import After
 from jobs.models import Attempt, Job, Round, Slot
-from jobs.services.dealing import job_left, job_locked, pass_next, progress_of, round_open
+from jobs.services.dealing import after_round, job_left, job_locked, pass_next, progress_of, round_open, unit_after_pass
 from jobs.services.events import job_event
 from jobs.services.lease import kept_alive
 from jobs.services.ledger import ledger_text
 from jobs.services.settling import round_settle, slot_stop
 from jobs.services.status import job_complete, job_pause_with_error, tell_members, validation_schedule
-from jobs.services.texts import info_of, parse_settings_text, settings_of
+from jobs.services.texts import info_of, settings_in, settings_of
 from peers.outbox import hint_job
 from weei_core import js_json, strict_json
 from weei_core.aggregation import MergeResult, NonFiniteStep, WeightedSource, average_metrics, merge, method_named
@@ -98,18 +98,19 @@ def _closing(at: Round) -> QuerySet[Round]:
 
 
 def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:
-    """The slots that count, in merge order: position in the pass, first record."""
+    """The slots that were received, in merge order: position in the pass, first record or unit. Those of an experience
+    job may hold no finished unit; they do not count."""
     attempts = (
         Attempt.objects.filter(slot__round=at, state=Attempt.State.RECEIVED)
         .select_related("slot__chunk")
-        .order_by("slot__position", "slot__record_start", "slot__unit_start")
+        .order_by("slot__position", "slot__record_start", "finished_at")
     )
     return [(attempt.slot, attempt) for attempt in attempts]
 
 
 def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
     """Files in, one or two content-addressed files out."""
-    chosen = parse_settings_text(at.settings_text).aggregation
+    chosen = settings_in(at.job, at.settings_text).aggregation
     info = info_of(at.job)
     before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
     keeps = before.state if before.aggregation_method == chosen.method else None
@@ -200,16 +201,13 @@ def _checkpoint(
 ) -> Checkpoint:
     reports = [(attempt.unique_examples, _report(attempt)) for _, attempt in slots if attempt.unique_examples > 0]
     metrics = average_metrics(sorted(info.metric_ids), [(n, report["metrics"]) for n, report in reports])
-    progress = progress_of(job)
-    left = job_left(job)
-    assert job.dataset is not None
-    share = 1.0 if left == 0 else trained_share(progress, job.dataset.count)
+    progress, left = progress_of(job), job_left(job)
     made = Checkpoint.objects.create(
         job=job,
         round=at.number,
         weights=merged.weights,
         state=merged.state,
-        aggregation_method=parse_settings_text(at.settings_text).aggregation.method if merged.state else "",
+        aggregation_method=settings_in(job, at.settings_text).aggregation.method if merged.state else "",
         aggregation_step=merged.result.step,
         progress_text=progress.to_text(),
         pass_order=job.pass_order,
@@ -218,9 +216,9 @@ def _checkpoint(
         examples_processed=sum(report["examplesProcessed"] for _, report in reports),
         settings_text=at.settings_text,
         ledger_text=ledger_text(at, job, slots, merged.result),
-        dataset_epoch=job.pass_no + (left == 0),
-        dataset_progress=job.pass_no + share,
+        **_passes(job, at, progress, left),
         remaining_items=left,
+        next_unit=_next_unit(job, info, left),
         created=now,
     )
     job_artifact_add(job, merged.weights.sha256, JobArtifact.Kind.WEIGHTS, "")
@@ -230,6 +228,21 @@ def _checkpoint(
     return made
 
 
+def _passes(job: Job, at: Round, progress: Progress, left: int) -> dict[str, float]:
+    """Completed passes, and with the fraction of the one at work; rounds for a job without data."""
+    if job.dataset is None:
+        return {"dataset_epoch": at.number, "dataset_progress": at.number}
+    share = 1.0 if left == 0 else trained_share(progress, job.dataset.count)
+    return {"dataset_epoch": job.pass_no + (left == 0), "dataset_progress": job.pass_no + share}
+
+
+def _next_unit(job: Job, info: ModelInfo, left: int) -> int | None:
+    """Units that were dealt count as used. Where records are units, it is the first one of the pass that goes on."""
+    if not info.is_experience:
+        return None
+    return unit_after_pass(job) if job.dataset is not None and left == 0 else job.next_unit
+
+
 def _report(attempt: Attempt) -> Any:
     return strict_json.loads(attempt.report_text)
 
@@ -237,11 +250,12 @@ def _report(attempt: Attempt) -> Any:
 def _advance(job: Job, made: Checkpoint, now: datetime) -> None:
     """What comes after a checkpoint: the same pass, the next one, or the end."""
     left, epochs = made.remaining_items, settings_of(job).epochs
-    what = after_checkpoint(Position(job.pass_no, left, epochs), finishing=job.finishing)
+    what = after_round(job, made.round, left)
     validation_schedule(job, made, ends_pass=left == 0)
     if what == After.COMPLETED:
-        passes_left = epochs - job.pass_no - 1
-        job_complete(job, now, incomplete=job.incomplete or left > 0 or passes_left > 0)
+        experience = info_of(job).is_experience
+        planned = made.round >= epochs if experience else left == 0 and job.pass_no + 1 >= epochs
+        job_complete(job, now, incomplete=job.incomplete or not planned)
         return
     if what == After.NEXT_PASS:
         pass_next(job)

@@ -10,19 +10,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.conf import settings
 from django.db.models import F, QuerySet
 
 from checkpoints.models import Checkpoint
+from jobs.domain.experience import split_of
 from jobs.domain.progress import Progress
 from jobs.domain.queue import Item, PassQueue, deal
-from jobs.domain.rounds import After, Position, after_checkpoint
+from jobs.domain.rounds import After, Position, after_checkpoint, after_experience
 from jobs.models import Attempt, Chunk, Job, PassOrder, Requeued, Round, Slot
 from jobs.services.events import job_event
 from jobs.services.status import job_complete
-from jobs.services.texts import info_of, settings_of
+from jobs.services.texts import info_of, settings_in, settings_of
 from peers.models import Membership
 from peers.outbox import hint_job, hint_peers
 from weei_core import seeds
@@ -91,7 +93,8 @@ def deal_round(round_id: int, now: datetime) -> int:
     job = job_locked(at.job_id)
     if job.status != Job.Status.RUNNING or job.finishing:
         return 0
-    if at.live == 0 and at.received == 0 and job_left(job) == 0 and not _pass_go_on(job, at, now):
+    nothing_yet = at.live == 0 and at.received == 0
+    if nothing_yet and job.dataset is not None and job_left(job) == 0 and not _pass_go_on(job, at, now):
         return 0
     in_deal = Slot.objects.filter(round=at, deal=at.deal)
     busy = Attempt.objects.filter(state=Attempt.State.LIVE)
@@ -99,17 +102,81 @@ def deal_round(round_id: int, now: datetime) -> int:
     members = list(waiting)
     if not members:
         return 0
-    # Items are cut only at the start of a deal; who comes later takes what is left as it is.
-    cut = info_of(job).capabilities.record_ranges and not in_deal.exists()
-    queue, chunks = queue_of(job, len(members))
-    dealt = deal(queue, len(members), cut=cut, max_parts=settings.MAX_PARTS)
-    if not dealt.items:
+    begins = not in_deal.exists()
+    slots = (
+        _units_deal(job, at, members, now, begins)
+        if job.dataset is None
+        else _items_deal(job, at, members, now, begins)
+    )
+    if not slots:
         return 0
-    _queue_store(job, queue, dealt.rest)
-    _slots_create(job, at, members, list(dealt.items), chunks, now)
-    hint_peers([m.peer_id for m in members[: len(dealt.items)]])
+    _slots_insert(job, at, slots, now)
+    hint_peers([slot.peer_id for slot in slots])
     hint_job(job.pk, "round", "participants")
-    return len(dealt.items)
+    return len(slots)
+
+
+def _units_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, begins: bool) -> list[Slot]:
+    """A range of new units for each member. The units of a deal are made at its start: who joins later waits."""
+    if not begins:
+        return []
+    settings_then, info = settings_in(job, at.settings_text), info_of(job)
+    units = settings_then.units_per_assignment
+    assert units is not None
+    slots = [
+        Slot(
+            record_start=start,
+            record_count=units,
+            unit_start=start,
+            seed=_experience_seed(job, start),
+            split=split_of(requested=settings_then.workers, device=member.workers, most=info.max_workers, units=units),
+            **_common(at, member, 0, now),
+        )
+        for start, member in zip(
+            range(job.next_unit, job.next_unit + units * len(members), units), members, strict=True
+        )
+    ]
+    Job.objects.filter(pk=job.pk).update(next_unit=job.next_unit + units * len(members))
+    return slots
+
+
+def _items_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, begins: bool) -> list[Slot]:
+    """Items of the pass at work. They are cut only at the start of a deal; who joins later takes what is left as it
+    is."""
+    info = info_of(job)
+    queue, chunks = queue_of(job, len(members))
+    dealt = deal(queue, len(members), cut=info.capabilities.record_ranges and begins, max_parts=settings.MAX_PARTS)
+    if dealt.items:
+        _queue_store(job, queue, dealt.rest)
+    return [
+        Slot(
+            chunk=chunks[item.chunk_index],
+            record_start=item.record_start,
+            record_count=item.record_count,
+            whole=item.whole,
+            errors=item.errors,
+            **_seeded(job, at, info.is_experience, chunks[item.chunk_index], item),
+            **_common(at, member, item.position, now),
+        )
+        for member, item in zip(members, dealt.items, strict=False)
+    ]
+
+
+def _common(at: Round, member: Membership, position: int, now: datetime) -> dict[str, Any]:
+    return {"round": at, "deal": at.deal, "position": position, "peer": member.peer, "started_at": now}
+
+
+def _seeded(job: Job, at: Round, experience: bool, chunk: Chunk, item: Item) -> dict[str, Any]:
+    """The seed of an item; records that are units of experience count on over all passes."""
+    if experience:
+        unit = job.next_unit + chunk.first_example + item.record_start
+        return {"unit_start": unit, "seed": _experience_seed(job, unit)}
+    job_seed = seeds.parse_seed(job.job_seed, "job_seed")
+    return {"seed": seeds.format_seed(seeds.dataset_seed(job_seed, at.number, item.chunk_index, item.record_start))}
+
+
+def _experience_seed(job: Job, unit_start: int) -> str:
+    return seeds.format_seed(seeds.experience_seed(seeds.parse_seed(job.job_seed, "job_seed"), unit_start))
 
 
 def queue_of(job: Job, wanted: int) -> tuple[PassQueue, Mapping[int, Chunk]]:
@@ -127,8 +194,9 @@ def item_of_row(row: Requeued) -> Item:
 
 
 def job_left(job: Job) -> int:
-    """Items of this pass that no round has taken (held ones too, skipped ones not)."""
-    assert job.dataset is not None
+    """Items of this pass that no round has taken (held ones too, skipped ones not); 0 for a job without data."""
+    if job.dataset is None:
+        return 0
     return job.dataset.count - job.cursor + Requeued.objects.filter(job=job, skipped=False).count()
 
 
@@ -137,8 +205,7 @@ def _pass_go_on(job: Job, at: Round, now: datetime) -> bool:
 
     Nothing of this round was received, so it mixes no passes. False: the job is completed.
     """
-    position = Position(job.pass_no, 0, settings_of(job).epochs)
-    if after_checkpoint(position, finishing=False) == After.COMPLETED:
+    if after_round(job, at.number - 1, 0) == After.COMPLETED:
         job_complete(job, now, incomplete=True)
         return False
     pass_next(job)
@@ -170,42 +237,26 @@ def requeued_row(job: Job, item: Item, *, held: bool = False, error: str = "") -
     )
 
 
-def _slots_create(
-    job: Job,
-    at: Round,
-    members: Sequence[Membership],
-    items: Sequence[Item],
-    chunks: Mapping[int, Chunk],
-    now: datetime,
-) -> None:
-    job_seed = seeds.parse_seed(job.job_seed, "job_seed")
-    slots = Slot.objects.bulk_create(
-        [
-            Slot(
-                round=at,
-                deal=at.deal,
-                position=item.position,
-                chunk=chunks[item.chunk_index],
-                record_start=item.record_start,
-                record_count=item.record_count,
-                whole=item.whole,
-                errors=item.errors,
-                peer=member.peer,
-                seed=seeds.format_seed(seeds.dataset_seed(job_seed, at.number, item.chunk_index, item.record_start)),
-                started_at=now,
-            )
-            for member, item in zip(members, items, strict=False)
-        ]
-    )
-    Attempt.objects.bulk_create([attempt_row(slot, now) for slot in slots])
-    Round.objects.filter(pk=at.pk).update(live=F("live") + len(slots))
-    job_event(job.pk, "round.dealt", round=at.number, deal=at.deal, items=len(slots))
+def _slots_insert(job: Job, at: Round, slots: Sequence[Slot], now: datetime) -> None:
+    made = Slot.objects.bulk_create(slots)
+    Attempt.objects.bulk_create([attempt_row(slot, now) for slot in made])
+    Round.objects.filter(pk=at.pk).update(live=F("live") + len(made))
+    job_event(job.pk, "round.dealt", round=at.number, deal=at.deal, items=len(made))
 
 
 def attempt_row(slot: Slot, now: datetime) -> Attempt:
     """A new try of a slot; its time counts from the slot's start, so a reload does not extend it."""
     deadline = slot.started_at + timedelta(minutes=settings.ASSIGNMENT_TIMEOUT_MINUTES)
     return Attempt(id=uuid.uuid4(), slot=slot, peer_id=slot.peer_id, started_at=now, deadline=deadline)
+
+
+def after_round(job: Job, round_no: int, left: int) -> After:
+    """What follows the checkpoint of `round_no` with `left` items in the pass at work."""
+    epochs = settings_of(job).epochs
+    if info_of(job).is_experience:
+        items = None if job.dataset is None else left
+        return after_experience(round_no=round_no, epochs=epochs, left=items, finishing=job.finishing)
+    return after_checkpoint(Position(job.pass_no, left, epochs), finishing=job.finishing)
 
 
 def progress_of(job: Job) -> Progress:
@@ -217,12 +268,18 @@ def pass_next(job: Job) -> None:
     """Begin the next pass: all chunks again, in the order that the last shuffle gave to later passes."""
     order = job.next_order_id or job.pass_order_id
     moved = Job.objects.filter(pk=job.pk, pass_no=job.pass_no).update(
-        pass_no=job.pass_no + 1, cursor=0, pass_order_id=order, next_order_id=None
+        pass_no=job.pass_no + 1, cursor=0, pass_order_id=order, next_order_id=None, next_unit=unit_after_pass(job)
     )
     if moved:
         Requeued.objects.filter(job=job, skipped=True).delete()
         job_event(job.pk, "pass.ended", passes=job.pass_no + 1)
     job.refresh_from_db()
+
+
+def unit_after_pass(job: Job) -> int:
+    """The first unit behind the pass at work. Where records are units, `next_unit` is the first one of the pass."""
+    records = job.dataset.examples if job.dataset is not None and info_of(job).is_experience else 0
+    return job.next_unit + records
 
 
 def deal_open_round(job_id: uuid.UUID, now: datetime) -> int:

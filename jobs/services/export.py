@@ -7,9 +7,12 @@ from typing import Any
 from checkpoints.models import Checkpoint
 from jobs.domain.progress import chunk_lists, progress_from
 from jobs.models import Chunk
+from jobs.services.auxiliary import file_slots
 from jobs.services.dealing import order_of
+from jobs.services.texts import info_of
 from weei_core import strict_json
 from weei_core.checkpoint_metadata import AggregationState, Artifact, build_metadata
+from weei_core.seeds import parse_seed
 
 
 def checkpoint_metadata(checkpoint: Checkpoint) -> bytes:
@@ -28,6 +31,8 @@ def checkpoint_metadata(checkpoint: Checkpoint) -> bytes:
         incomplete=job.incomplete and not Checkpoint.objects.filter(job=job, round__gt=checkpoint.round).exists(),
         aggregation_state=_state(checkpoint),
         **_dataset_progress(checkpoint),
+        **_experience(checkpoint),
+        auxiliary_weights=file_slots(info_of(job)) or None,
     )
 
 
@@ -46,6 +51,12 @@ def _dataset_progress(checkpoint: Checkpoint) -> dict[str, Any]:
         "remaining_chunk_ids": lists.remaining,
         "remaining_work_items": lists.work_items or None,
     }
+
+
+def _experience(checkpoint: Checkpoint) -> dict[str, Any]:
+    if checkpoint.next_unit is None:
+        return {}
+    return {"job_seed": parse_seed(checkpoint.job.job_seed, "job_seed"), "next_unit": checkpoint.next_unit}
 
 
 def _state(checkpoint: Checkpoint) -> AggregationState | None:

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from checkpoints.models import Checkpoint
 from jobs.models import Attempt, Job, Round, Slot
+from jobs.services.auxiliary import filled_slots
 from jobs.services.settling import slot_item_id
 from weei_core import js_json, strict_json
 from weei_core.aggregation import MergeResult
@@ -30,6 +31,7 @@ def ledger_text(at: Round, job: Job, slots: Sequence[tuple[Slot, Attempt]], resu
             "round": at.number,
             "module": job.module_id,
             "start": {"weights": at.start_weights, "state": before.state_id, "step": before.aggregation_step},
+            **_auxiliary(job, at.number - 1),
             "settings": strict_json.loads(at.settings_text),
             "slots": [{**_slot(slot, attempt), **_update(attempt)} for slot, attempt in slots],
             "discarded": [{**_slot(a.slot, a), "state": a.state, "reason": a.reason} for a in refused],
@@ -55,21 +57,35 @@ def first_ledger_text(job: Job, seed: str | None, weights_sha256: str, parent: d
     )
 
 
+def _auxiliary(job: Job, loaded: int) -> dict[str, object]:
+    """What filled the model's slots, in declared order."""
+    slots = [{"id": slot.id, "sha256": slot.sha256} for slot in filled_slots(job, loaded)]
+    return {"auxiliary": slots} if slots else {}
+
+
 def _slot(slot: Slot, attempt: Attempt) -> dict[str, object]:
-    assert slot.chunk is not None
     return {
         "item": slot_item_id(slot),
         "position": slot.position,
-        "chunkId": slot.chunk.chunk_id,
-        "chunkSha256": slot.chunk.artifact_id,
-        "format": slot.chunk.format,
-        **({} if slot.whole else {"recordStart": slot.record_start}),
-        "recordCount": slot.record_count,
+        **_records(slot),
+        **({} if slot.unit_start is None else {"unitStart": slot.unit_start, "unitCount": slot.record_count}),
         "seed": slot.seed,
         "split": slot.split,
         "backend": "cpu-wasm",
         "peer": str(attempt.peer_id),
         "attempt": str(attempt.pk),
+    }
+
+
+def _records(slot: Slot) -> dict[str, object]:
+    if slot.chunk is None:
+        return {}
+    return {
+        "chunkId": slot.chunk.chunk_id,
+        "chunkSha256": slot.chunk.artifact_id,
+        "format": slot.chunk.format,
+        **({} if slot.whole else {"recordStart": slot.record_start}),
+        "recordCount": slot.record_count,
     }
 
 

@@ -18,11 +18,12 @@ from jobs.services.dealing import deal_round, job_locked, order_of, order_store,
 from jobs.services.events import enqueue, job_event
 from jobs.services.settling import attempt_end
 from jobs.services.status import job_complete, status_move, tell_members
-from jobs.services.texts import info_of, parse_settings_text, settings_of
+from jobs.services.texts import info_of, settings_in, settings_of
 from peers.models import Membership
 from peers.outbox import hint_job
 from weei_core import seeds
 from weei_core.errors import Conflict, Invalid, NotFound
+from weei_core.model_info import ModelInfo
 from weei_core.training_settings import TrainingSettings, changed
 
 
@@ -77,7 +78,7 @@ def _merge_again(round_id: int, state: Round.State, now: datetime, **fields: obj
 
 def _merge_failed_again(job: Job, at: Round, now: datetime) -> None:
     """With the method and options of this moment. What its slots were trained with stays as it was."""
-    chosen = replace(parse_settings_text(at.settings_text), aggregation=settings_of(job).aggregation)
+    chosen = replace(settings_in(job, at.settings_text), aggregation=settings_of(job).aggregation)
     _merge_again(at.pk, Round.State.FAILED, now, settings_text=chosen.text, closing_at=now)
 
 
@@ -141,11 +142,7 @@ def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
     """Settings that count from the next round. `patch` may be whole settings; the seed cannot change."""
     info = info_of(job)
     new = changed(settings_of(job), patch, for_experience=info.is_experience, info=info, weight_bytes=job.weight_bytes)
-    if new.epochs <= job.pass_no and job.status != Job.Status.COMPLETED:
-        raise Invalid(
-            f"settings.epochs: {new.epochs} given, but pass {job.pass_no + 1} is at work; finish the job instead.",
-            field="settings.epochs",
-        )
+    _refuse_past_end(job, info, new)
     with transaction.atomic():
         _coordinator_trains(job, new.coordinator_participates)
         moved = Job.objects.filter(pk=job.pk, settings_text=job.settings_text).exclude(status=Job.Status.COMPLETED)
@@ -156,6 +153,16 @@ def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
         tell_members(job.pk)
         hint_job(job.pk, "settings")
     return new
+
+
+def _refuse_past_end(job: Job, info: ModelInfo, new: TrainingSettings) -> None:
+    at_work = f"round {job.round_no}" if info.is_experience else f"pass {job.pass_no + 1}"
+    least = max(job.round_no, job.first_round + 1) if info.is_experience else job.pass_no + 1
+    if new.epochs < least and job.status != Job.Status.COMPLETED:
+        raise Invalid(
+            f"settings.epochs: {new.epochs} given, but {at_work} is at work; finish the job instead.",
+            field="settings.epochs",
+        )
 
 
 def _coordinator_trains(job: Job, participates: bool) -> None:

@@ -12,10 +12,11 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.models import Attempt, Job, Round, Slot
+from jobs.services.auxiliary import file_slots
 from jobs.services.dealing import attempt_row, deal_open_round
 from jobs.services.events import job_event
 from jobs.services.settling import attempt_end
-from jobs.services.texts import settings_of
+from jobs.services.texts import info_of, settings_of
 from peers.models import Membership, Peer
 from peers.outbox import hint_job, hint_peers, tell_cut_off, tell_replaced
 from peers.services.invitations import InvitationInvalid, invitation_for_token, invitation_use
@@ -170,12 +171,17 @@ def job_open(job: Job, peer: Peer) -> Membership:
     return membership
 
 
-def participant_ready(peer: Peer, job_id: UUID, module_sha256: str, auxiliary: dict[str, str]) -> None:
-    """Module (and auxiliary weights) are fetched, verified and compiled there: it can be given work."""
+def participant_ready(
+    peer: Peer, job_id: UUID, module_sha256: str, auxiliary: dict[str, str], *, workers: int = 1
+) -> None:
+    """Module and auxiliary files are fetched, verified and compiled there: it can be given work.
+
+    `workers` is how many training Workers the device runs at most; what was dealt before keeps its division.
+    """
     membership = membership_of(peer, job_id)
     _takes_part(membership)
     job = membership.job
-    if module_sha256 != job.module_id or auxiliary:
+    if module_sha256 != job.module_id or auxiliary != file_slots(info_of(job)):
         raise Conflict(
             "These are not the files of this job; fetch them again.", field="moduleSha256", code="wrong_files"
         )
@@ -183,7 +189,7 @@ def participant_ready(peer: Peer, job_id: UUID, module_sha256: str, auxiliary: d
     peer_seen(peer, now)
     with transaction.atomic():
         member = Membership.objects.filter(pk=membership.pk, state__in=TAKES_PART, current=True)
-        member.update(state=State.MODEL_LOADED, ready_for=job.ready_key, load_error="")
+        member.update(state=State.MODEL_LOADED, ready_for=job.ready_key, load_error="", workers=workers)
         deal_open_round(job.pk, now)
         hint_job(job.pk, "participants", "status")
 

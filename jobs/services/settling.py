@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
+from jobs.domain.experience import units_id
 from jobs.domain.queue import Item, item_id
 from jobs.domain.rounds import Outcome, failed_deals_after
 from jobs.models import Attempt, Job, Requeued, Round, Slot
@@ -48,15 +49,18 @@ def attempt_end(attempt_id: UUID, *, state: Attempt.State, reason: str, now: dat
 
 
 def slot_stop(slot: Slot, *, reason: str, is_error: bool, now: datetime) -> None:
-    """Take the slot out of its round and put its item at the front of the queue."""
+    """Take the slot out of its round and put its item at the front of the queue. Units are dropped: a later deal plays
+    new ones."""
     Slot.objects.filter(pk=slot.pk).update(status=Slot.Status.STOPPED, error=reason[:500], finished_at=now)
     job = slot.round.job
-    item = item_of(slot, errors=slot.errors + is_error)
-    too_often = item.errors >= settings.ITEM_ERRORS
-    Requeued.objects.bulk_create([requeued_row(job, item, held=too_often, error=reason[:500])])
     job_event(
         job.pk, "slot.stopped", round=slot.round.number, item=slot_item_id(slot), peer=str(slot.peer_id), reason=reason
     )
+    if slot.chunk is None:
+        return
+    item = item_of(slot, errors=slot.errors + is_error)
+    too_often = item.errors >= settings.ITEM_ERRORS
+    Requeued.objects.bulk_create([requeued_row(job, item, held=too_often, error=reason[:500])])
     if too_often:
         job_pause_with_error(
             job.pk,
@@ -71,7 +75,8 @@ def item_of(slot: Slot, *, errors: int) -> Item:
 
 
 def slot_item_id(slot: Slot) -> str:
-    assert slot.chunk is not None
+    if slot.chunk is None:
+        return units_id(slot.record_start, slot.record_count)
     return item_id(slot.chunk.chunk_id, item_of(slot, errors=0))
 
 

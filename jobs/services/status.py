@@ -10,7 +10,7 @@ from jobs.domain.rounds import validation_due
 from jobs.domain.states import check_transition
 from jobs.models import Job
 from jobs.services.events import enqueue, job_event
-from jobs.services.texts import settings_of
+from jobs.services.texts import info_of, settings_of
 from peers.models import Membership
 from peers.outbox import hint_job, hint_peers
 from weei_core.errors import Conflict
@@ -59,7 +59,7 @@ def job_complete(job: Job, now: datetime, *, incomplete: bool) -> bool:
 def validation_schedule(job: Job, made: Checkpoint, *, last: bool = False, ends_pass: bool = False) -> None:
     """Ask for the validation of a checkpoint if the job's schedule says so. Its own task: no round waits for it."""
     schedule = settings_of(job).validation_schedule
-    if schedule is None or job.validation_file_id is None:
+    if schedule is None or not can_validate(job):
         return
     due = validation_due(
         enabled=schedule.enabled,
@@ -74,6 +74,16 @@ def validation_schedule(job: Job, made: Checkpoint, *, last: bool = False, ends_
     none = Checkpoint.objects.filter(pk=made.pk, validation=Checkpoint.Validation.NONE)
     if due and none.update(validation=Checkpoint.Validation.DUE):
         enqueue("jobs.tasks.evaluate", made.pk)
+
+
+def can_validate(job: Job) -> bool:
+    """Whether a checkpoint can be evaluated: on the validation file, or on episodes that the model makes itself."""
+    info = info_of(job)
+    if not info.capabilities.evaluation:
+        return False
+    if info.reads_data:
+        return job.validation_file_id is not None
+    return info.work_source is not None and info.work_source.evaluation_units > 0
 
 
 def tell_members(job_id: UUID) -> None:

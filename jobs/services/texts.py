@@ -26,4 +26,9 @@ def info_of(job: Job) -> ModelInfo:
 
 
 def settings_of(job: Job) -> TrainingSettings:
-    return parse_settings_text(job.settings_text, for_experience=info_of(job).is_experience)
+    return settings_in(job, job.settings_text)
+
+
+def settings_in(job: Job, text: str) -> TrainingSettings:
+    """Settings that the job had at some moment: those of a round, or of a checkpoint."""
+    return parse_settings_text(text, for_experience=info_of(job).is_experience)

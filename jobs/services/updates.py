@@ -11,7 +11,7 @@ from django.utils import timezone
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add
 from jobs.models import Attempt, Job, Round, Slot
-from jobs.services.settling import attempt_end, round_settle
+from jobs.services.settling import attempt_end, round_settle, slot_stop
 from jobs.services.texts import info_of
 from peers.models import Peer
 from peers.outbox import hint_job, hint_peers
@@ -110,8 +110,12 @@ def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateR
     )
     if counted != 1:
         raise stale(attempt)
-    Slot.objects.filter(pk=attempt.slot_id).update(status=Slot.Status.RECEIVED, finished_at=now)
-    job = attempt.slot.round.job
+    slot, job = attempt.slot, attempt.slot.round.job
+    if weight == 0 and slot.chunk is not None:
+        # An error of the item, or a job whose last item never ends would deal it for ever.
+        slot_stop(slot, reason="No unit of it was finished.", is_error=True, now=now)
+    else:
+        Slot.objects.filter(pk=slot.pk).update(status=Slot.Status.RECEIVED, finished_at=now)
     if isinstance(artifact, NewArtifact):
         artifact_insert(artifact, now)
     job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "", now=now)

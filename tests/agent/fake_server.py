@@ -224,6 +224,7 @@ class FakeServer:
         if name == "invitations/decide":
             self.member = peer
         elif name == "peer/ready":
+            assert body.pop("workers") >= 1
             assert body == {"jobId": self.job_id, "moduleSha256": self.module_sha, "auxiliary": {}}
             self.ready = True
             if self.attempt is None and self.status == "running":

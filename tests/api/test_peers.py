@@ -50,7 +50,7 @@ def test_the_state_is_the_one_of_the_protocol_and_counts_as_a_heartbeat(world):
     wire.parse_server_message(strict_json.js_json.dumps({"type": "state", **state}))
     assert set(state["assignment"]) == {
         *("attemptId", "assignmentId", "jobId", "round", "chunkId", "exampleCount", "moduleSha256", "weights", "data"),
-        *("auxiliary", "settings", "seed", "split", "backend", "secondsLeft"),
+        *("experience", "auxiliary", "settings", "seed", "split", "backend", "secondsLeft"),
     }
     assert state["job"]["status"] == "running" and isinstance(state["assignment"]["seed"], str)
     assert Peer.objects.get(pk=world.participant.peer.pk).lease_until > timezone.now()

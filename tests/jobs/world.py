@@ -23,13 +23,16 @@ from jobs.models import Attempt, Chunk, Dataset, Job, Requeued, Round, Slot
 from jobs.selectors.peer_state import assignment_of
 from jobs.services import lifecycle, participants
 from jobs.services.aggregation import round_merge
+from jobs.services.auxiliary import file_slots
 from jobs.services.dealing import order_of
 from jobs.services.preparing import ready_key
+from jobs.services.texts import info_of
 from jobs.services.updates import attempt_failed, update_accept
 from peers.models import Membership, Peer
 from peers.services.invitations import invitation_create
 from peers.services.tokens import peer_create
 from weei_core import js_json
+from weei_core.model_info import parse_model_info
 from weei_core.training_settings import parse_settings
 
 MODEL_INFO = {
@@ -41,6 +44,13 @@ MODEL_INFO = {
     "maxWorkers": 1,
     "dataFormats": [{"id": "toy", "label": "Toy", "acceptedMimeTypes": ["application/octet-stream"]}],
     "metrics": [{"id": "loss", "label": "Loss", "direction": "minimize"}],
+}
+WORK_SOURCE = {
+    "kind": "experience",
+    "inputs": "none",
+    "unit": {"id": "episode", "label": "Episodes"},
+    "unitsPerAssignment": {"default": 8, "minimum": 1, "maximum": 64},
+    "evaluationUnits": 4,
 }
 SETTINGS = {"epochs": 1, "localEpochs": 1, "batchSize": 1, "coordinatorParticipates": False, "seed": "7"}
 
@@ -58,15 +68,65 @@ def make_job(
     user=None,
     capabilities=None,
     validation=False,
+    files=(),
     **settings,
 ):
     """A ready job with checkpoint 0. `settings` go over the defaults; `capabilities` into ModelInfo; `records` is the
-    number of every chunk, or one number for each."""
+    number of every chunk, or one number for each; without chunks the job has no dataset. `files` fill auxiliary slots
+    that `info` declares by hash."""
+    if validation:
+        capabilities = {"evaluation": True, **(capabilities or {})}
     counts = [records] * chunks if isinstance(records, int) else list(records)
     now = timezone.now()
     info = {**MODEL_INFO, **(info or {}), **({"capabilities": capabilities} if capabilities else {})}
     start = artifact_put_bytes(np.asarray(weights, "<f4").tobytes(), now)
     module = artifact_put_bytes(b"\0asm" + uuid.uuid4().bytes, now)
+    dataset, stored = _dataset(counts, now) if counts else (None, [])
+    read = parse_model_info(json.dumps(info).encode())
+    chosen = parse_settings(
+        {**SETTINGS, **settings}, for_experience=read.is_experience, info=read if read.is_experience else None
+    )
+    job = Job.objects.create(
+        owner=user or owner(),
+        name="Toy job",
+        module=module,
+        module_file_name="toy.wasm",
+        model_id="toy",
+        model_name="Toy",
+        model_info_text=json.dumps(info),
+        ready_key=ready_key(module.sha256, file_slots(read)),
+        weight_bytes=start.bytes,
+        settings_text=chosen.text,
+        job_seed=chosen.seed or "7",
+        dataset=dataset,
+        validation_file=artifact_put_bytes(b"held out", now) if validation else None,
+        validation_format="toy" if validation else "",
+    )
+    job_artifact_add(job, module.sha256, JobArtifact.Kind.MODULE, "toy.wasm")
+    job_artifact_add(job, start.sha256, JobArtifact.Kind.WEIGHTS, "")
+    JobArtifact.objects.bulk_create(
+        JobArtifact(job=job, artifact=data, kind=JobArtifact.Kind.CHUNK, file_name=f"c{index + 1}.bin")
+        for index, data in enumerate(stored)
+    )
+    for index, body in enumerate(files):
+        stored_file = artifact_put_bytes(body, now)
+        job_artifact_add(job, stored_file.sha256, JobArtifact.Kind.AUXILIARY, f"auxiliary-{index}.bin")
+    Checkpoint.objects.create(
+        job=job,
+        round=0,
+        weights=start,
+        progress_text='{"pass":0,"cursor":0,"requeued":[]}',
+        settings_text=chosen.text,
+        ledger_text="{}",
+        remaining_items=len(counts),
+        next_unit=0 if read.is_experience else None,
+        created=now,
+    )
+    return job
+
+
+def _dataset(counts, now):
+    chunks = len(counts)
     dataset = Dataset.objects.create(manifest_text="[]", count=chunks, bytes=chunks * 8, examples=sum(counts))
     bodies = [f"chunk {index} of {dataset.pk}".encode() for index in range(chunks)]
     stored = [Artifact(sha256=hashlib.sha256(b).hexdigest(), bytes=len(b), body=b, touched=now) for b in bodies]
@@ -85,40 +145,15 @@ def make_job(
         )
         for index, data in enumerate(stored)
     )
-    chosen = parse_settings({**SETTINGS, **settings}, for_experience=False)
-    job = Job.objects.create(
-        owner=user or owner(),
-        name="Toy job",
-        module=module,
-        module_file_name="toy.wasm",
-        model_id="toy",
-        model_name="Toy",
-        model_info_text=json.dumps(info),
-        ready_key=ready_key(module.sha256, {}),
-        weight_bytes=start.bytes,
-        settings_text=chosen.text,
-        job_seed=chosen.seed or "7",
-        dataset=dataset,
-        validation_file=artifact_put_bytes(b"held out", now) if validation else None,
-        validation_format="toy" if validation else "",
-    )
-    job_artifact_add(job, module.sha256, JobArtifact.Kind.MODULE, "toy.wasm")
-    job_artifact_add(job, start.sha256, JobArtifact.Kind.WEIGHTS, "")
-    JobArtifact.objects.bulk_create(
-        JobArtifact(job=job, artifact=data, kind=JobArtifact.Kind.CHUNK, file_name=f"c{index + 1}.bin")
-        for index, data in enumerate(stored)
-    )
-    Checkpoint.objects.create(
-        job=job,
-        round=0,
-        weights=start,
-        progress_text='{"pass":0,"cursor":0,"requeued":[]}',
-        settings_text=chosen.text,
-        ledger_text="{}",
-        remaining_items=chunks,
-        created=now,
-    )
-    return job
+    return dataset, stored
+
+
+def make_experience_job(*, epochs=3, inputs="none", info=None, source=None, **options):
+    """An experience job of `epochs` rounds; with `inputs` "dataset" over the records of `make_job`'s chunks."""
+    work = {"workSource": {**WORK_SOURCE, "inputs": inputs, **(source or {})}}
+    if inputs == "none":
+        options |= {"chunks": 0, "records": 0}
+    return make_job(info={**work, **(info or {})}, epochs=epochs, **options)
 
 
 def open_link(peer: Peer, job: Job, **options) -> None:
@@ -135,8 +170,8 @@ def hello(peer: Peer, *, attempt=None, session=None) -> bool:
 class Participant:
     """A fake peer. `train` answers its assignment with weights that depend on nothing but the assignment."""
 
-    def __init__(self, job: Job, *, ready: bool = True):
-        self.job = job
+    def __init__(self, job: Job, *, ready: bool = True, workers: int = 1):
+        self.job, self.workers = job, workers
         self.peer, self.token = peer_create()
         open_link(self.peer, job)
         participants.invitation_decide(self.peer, job.pk, True, timezone.now())
@@ -145,7 +180,8 @@ class Participant:
             self.ready()
 
     def ready(self):
-        participants.participant_ready(self.peer, self.job.pk, self.job.module_id, {})
+        files = file_slots(info_of(self.job))
+        participants.participant_ready(self.peer, self.job.pk, self.job.module_id, files, workers=self.workers)
 
     @property
     def membership(self) -> Membership:
@@ -204,7 +240,8 @@ class Participant:
 def trained(assignment: dict) -> bytes:
     """The weights after an assignment: the start plus small steps that follow from the assignment's own seed."""
     start = np.frombuffer(base64.b64decode(assignment["weights"]["inline"]), "<f4")
-    noise = np.frombuffer(hashlib.sha256(assignment["seed"].encode()).digest(), "u1")
+    seen = assignment["seed"] + "".join(slot["sha256"] for slot in assignment["auxiliary"])
+    noise = np.frombuffer(hashlib.sha256(seen.encode()).digest(), "u1")
     return (start + (np.resize(noise, start.size) / 1024 - 0.125)).astype("<f4").tobytes()
 
 
@@ -271,7 +308,10 @@ def assert_invariants(job: Job):
     _check_bytes(checkpoints)
     _check_counters(job, rounds, attempts)
     _check_updates(checkpoints, rounds, attempts)
-    _check_cover(job, slots)
+    if job.dataset is None:
+        _check_units(job, slots, checkpoints)
+    else:
+        _check_cover(job, slots)
     seeds = defaultdict(set)
     for slot in slots:
         seeds[slot.round_id, slot.chunk_id, slot.record_start].add(slot.seed)
@@ -315,13 +355,25 @@ def _check_updates(checkpoints, rounds, attempts):
         mine = [a for a in attempts if a.slot.round_id == at.pk]
         kept = [a for a in mine if a.state == Attempt.State.RECEIVED]
         assert len({a.slot_id for a in kept}) == len(kept), "I3: a slot counts twice"
-        assert all(a.slot.status == Slot.Status.RECEIVED for a in kept)
+        assert all(a.slot.status == Slot.Status.RECEIVED for a in kept if a.unique_examples or not a.slot.chunk_id)
         if at.state == Round.State.DONE:
             ledger = ledgers[at.number]
             assert {s["attempt"] for s in ledger["slots"]} == {str(a.pk) for a in kept}, "I10"
             assert {s["attempt"] for s in ledger["discarded"]} == {str(a.pk) for a in mine} - {
                 str(a.pk) for a in kept
             }, "I10"
+
+
+def _check_units(job, slots, checkpoints):
+    """I4: every unit is dealt once, one deal after the other without a gap; checkpoints say which is the next."""
+    at = checkpoints[0].next_unit
+    for slot in sorted(slots, key=lambda slot: slot.unit_start):
+        assert slot.unit_start == at, f"I4: units {slot.unit_start}, expected {at}"
+        at += slot.record_count
+    assert job.next_unit == at
+    for checkpoint in checkpoints[1:]:
+        dealt = [s.unit_start + s.record_count for s in slots if s.round.number <= checkpoint.round]
+        assert checkpoint.next_unit == max(dealt)
 
 
 def _check_cover(job, slots):
