@@ -5,9 +5,7 @@ Run it after a change of `echo.c` or of what it uses of the reference models' li
 
 from __future__ import annotations
 
-import hashlib
 import os
-import runpy
 import struct
 import subprocess
 import sys
@@ -17,93 +15,53 @@ from typing import Any
 
 from wasmtime import Engine, Module
 
+from reference_models.build import COMPILE, LINK
+from reference_models.build import HERE as MODELS
+from reference_models.packaging import MIB, cpu_package, described, inline_text
 from tests.models.driver import Driver
-from weei_core import js_json
 
 HERE = Path(__file__).resolve().parent
-MODELS = HERE.parents[2] / "reference_models"
 REWARD = struct.pack("<2f", 0.625, -3)
-MEMORY = 1 << 20
+REWARD_FILE = described("reward.bin", REWARD)
 
 
-def compiled() -> bytes:
-    """The module, made by the reference models' compiler with their flags."""
-    flags = runpy.run_path(str(MODELS / "build.py"))
-    own = [f'-DREWARD_SHA256="{hashlib.sha256(REWARD).hexdigest()}"', "-Ilib", f"-Wl,--max-memory={MEMORY}"]
+def compile_to(target: Path) -> None:
+    """With the reference models' compiler and flags."""
+    own = [f'-DREWARD_SHA256="{REWARD_FILE["sha256"]}"', "-Ilib", f"-Wl,--max-memory={MIB}"]
     library = sorted(path.relative_to(MODELS).as_posix() for path in MODELS.glob("lib/*.c"))
-    with tempfile.TemporaryDirectory(prefix="weei-build-") as folder:
-        target = Path(folder, "aux-echo.wasm")
-        compiler = [sys.executable, "-m", "ziglang", "cc", *flags["COMPILE"], *flags["LINK"], *own]
-        command = [*compiler, *library, os.path.relpath(HERE / "echo.c", MODELS), "-o", str(target)]
-        environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": folder, "ZIG_GLOBAL_CACHE_DIR": folder}
-        subprocess.run(command, cwd=MODELS, env=environment, check=True)
-        return target.read_bytes()
+    sources = [*library, os.path.relpath(HERE / "echo.c", MODELS)]
+    command = [sys.executable, "-m", "ziglang", "cc", *COMPILE, *LINK, *own, *sources, "-o", str(target)]
+    cache = str(target.with_name("cache"))
+    environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": cache, "ZIG_GLOBAL_CACHE_DIR": cache}
+    subprocess.run(command, cwd=MODELS, env=environment, check=True)
 
 
-def described(name: str, content: bytes) -> dict[str, Any]:
-    return {"fileName": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def package(wasm: bytes) -> dict[str, Any]:
-    """What the module says of itself, with the files that belong to it."""
+def package(module: Path) -> dict[str, Any]:
+    """What the module says of itself, with the file of its first slot."""
     engine = Engine()
-    info = Driver(engine, Module(engine, wasm)).run("getModelInfo", {})
-    slots = [
-        {**slot, "fileName": "reward.bin"} if slot["id"] == "reward" else slot for slot in info["auxiliaryWeights"]
-    ]
-    weight_bytes = slots[1]["bytes"]
-    compatibility = {
-        "schemaVersion": 1,
-        "identity": {"modelId": info["id"]},
-        "weightCount": weight_bytes // 4,
-        "weightBytes": weight_bytes,
-    }
-    module = described("aux-echo.wasm", wasm)
-    backend = {
-        "id": "cpu-wasm-simd",
-        "kind": "cpu",
-        "runtime": "weei-wasm-abi1",
-        "environments": ["browser", "agent"],
-        "operations": ["train", "evaluate"],
-        "artifacts": [module],
-        "requiredFeatures": ["wasm-simd128"],
-        "minimumDeviceLimits": {},
-        "estimatedWorkingBytes": MEMORY,
-        "numericalMode": "fp32-standard",
-    }
-    policy = {
-        "preference": ["cpu-wasm-simd"],
-        "cpuFallback": "restart-assignment",
-        "aggregationOwner": "peer",
-        "assignmentExecution": "exclusive",
-        "progressUnit": "step",
-        "optimizerUnit": "step",
-    }
-    return {
-        "schema": "weei-model-package",
-        "schemaVersion": 1,
-        "hostRuntime": {"id": "weei-device-program-v1", "delivery": "installed-in-host"},
-        "wasm": module,
-        "workSource": info["workSource"],
-        "auxiliaryWeights": slots,
-        "execution": {
-            "schema": "weei-model-execution",
-            "schemaVersion": 1,
-            "modelId": info["id"],
-            "weightFormat": "float32-le",
-            "weightBytes": weight_bytes,
-            "compatibility": described("compatibility.json", js_json.inline_text(compatibility)),
-            "datasetManifest": described("dataset-manifest.json", js_json.inline_text([])),
-            "backends": [backend],
-            "policy": policy,
-        },
-        "inlineJson": {"compatibility.json": compatibility, "dataset-manifest.json": []},
-    }
+    info = Driver(engine, Module.from_file(engine, str(module))).run("getModelInfo", {})
+    reward, *snapshots = info["auxiliaryWeights"]
+    return cpu_package(
+        module,
+        info["id"],
+        snapshots[0]["bytes"] // 4,
+        chunks=[],
+        extra={"workSource": info["workSource"], "auxiliaryWeights": [{**reward, **REWARD_FILE}, *snapshots]},
+        working_bytes=MIB,
+        progress_unit="step",
+        optimizer_unit="step",
+    )
 
 
 def files() -> dict[str, bytes]:
-    wasm = compiled()
-    return {"reward.bin": REWARD, "aux-echo.wasm": wasm, "package.json": js_json.inline_text(package(wasm))}
+    with tempfile.TemporaryDirectory(prefix="weei-build-") as folder:
+        module = Path(folder, "aux-echo.wasm")
+        compile_to(module)
+        return {
+            "reward.bin": REWARD,
+            "aux-echo.wasm": module.read_bytes(),
+            "package.json": inline_text(package(module)),
+        }
 
 
 if __name__ == "__main__":

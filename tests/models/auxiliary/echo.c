@@ -117,18 +117,14 @@ static bool everything_is_loaded(void) {
 
 // All that train and evaluate have in common: fills `echo` but for the round.
 static bool read_work(json request, double echo[WEIGHTS], uint32_t *batch_size) {
-    json experience;
+    weei_experience units;
     weei_settings settings;
-    uint64_t seed, unit_start, unit_count;
-    if (!everything_is_loaded() || !weei_object(request, "experience", &experience)) return false;
-    if (!weei_seed(experience, &seed)) return false;
-    if (!weei_integer(experience, "experience.unitStart", 0, 1ull << 53, &unit_start)) return false;
-    if (!weei_integer(experience, "experience.unitCount", 1, MOST_UNITS, &unit_count)) return false;
+    if (!everything_is_loaded() || !weei_read_experience(request, MOST_UNITS, &units)) return false;
     if (!weei_read_settings(request, &settings)) return false;
     *batch_size = settings.batch_size;
-    echo[UNIT_START] = (double)unit_start;
-    echo[UNIT_COUNT] = (double)unit_count;
-    echo[SEED] = (double)(seed % SEED_MODULUS);
+    echo[UNIT_START] = (double)units.unit_start;
+    echo[UNIT_COUNT] = units.unit_count;
+    echo[SEED] = (double)(units.seed % SEED_MODULUS);
     for (int i = 0; i < SLOTS; i++) echo[REWARD + i] = slots[i].values[0];
     return true;
 }
