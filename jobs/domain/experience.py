@@ -8,6 +8,11 @@ def units_id(start: int, count: int) -> str:
     return f"units-{start}-{start + count}"
 
 
+def unit_starts(next_unit: int, members: int, units: int) -> range:
+    """The first unit of each member's range, in order of acceptance; its `stop` is the job's next unit then."""
+    return range(next_unit, next_unit + units * members, units)
+
+
 def split_of(*, requested: int, device: int, most: int, units: int) -> int:
     """The ranges of an assignment: what the job asks for, the device runs, the model allows and the units give."""
     return max(1, min(requested, device, most, units))

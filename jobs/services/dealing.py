@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db.models import F, QuerySet
 
 from checkpoints.models import Checkpoint
-from jobs.domain.experience import split_of
+from jobs.domain.experience import split_of, unit_starts
 from jobs.domain.progress import Progress
 from jobs.domain.queue import Item, PassQueue, deal
 from jobs.domain.rounds import After, Position, after_checkpoint, after_experience
@@ -103,11 +103,8 @@ def deal_round(round_id: int, now: datetime) -> int:
     if not members:
         return 0
     begins = not in_deal.exists()
-    slots = (
-        _units_deal(job, at, members, now, begins)
-        if job.dataset is None
-        else _items_deal(job, at, members, now, begins)
-    )
+    give = _units_deal if job.dataset is None else _items_deal
+    slots = give(job, at, members, now, begins=begins)
     if not slots:
         return 0
     _slots_insert(job, at, slots, now)
@@ -116,31 +113,29 @@ def deal_round(round_id: int, now: datetime) -> int:
     return len(slots)
 
 
-def _units_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, begins: bool) -> list[Slot]:
+def _units_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, *, begins: bool) -> list[Slot]:
     """A range of new units for each member. The units of a deal are made at its start: who joins later waits."""
     if not begins:
         return []
-    settings_then, info = settings_in(job, at.settings_text), info_of(job)
-    units = settings_then.units_per_assignment
+    chosen, info = settings_in(job, at.settings_text), info_of(job)
+    units = chosen.units_per_assignment
     assert units is not None
-    slots = [
+    starts = unit_starts(job.next_unit, len(members), units)
+    Job.objects.filter(pk=job.pk).update(next_unit=starts.stop)
+    return [
         Slot(
             record_start=start,
             record_count=units,
             unit_start=start,
             seed=_experience_seed(job, start),
-            split=split_of(requested=settings_then.workers, device=member.workers, most=info.max_workers, units=units),
+            split=split_of(requested=chosen.workers, device=member.workers, most=info.max_workers, units=units),
             **_common(at, member, 0, now),
         )
-        for start, member in zip(
-            range(job.next_unit, job.next_unit + units * len(members), units), members, strict=True
-        )
+        for start, member in zip(starts, members, strict=True)
     ]
-    Job.objects.filter(pk=job.pk).update(next_unit=job.next_unit + units * len(members))
-    return slots
 
 
-def _items_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, begins: bool) -> list[Slot]:
+def _items_deal(job: Job, at: Round, members: Sequence[Membership], now: datetime, *, begins: bool) -> list[Slot]:
     """Items of the pass at work. They are cut only at the start of a deal; who joins later takes what is left as it
     is."""
     info = info_of(job)
