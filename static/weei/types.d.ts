@@ -9,9 +9,19 @@ export interface NamedArtifact extends ArtifactRef {
   fileName: string;
 }
 
+/** What fills one of the model's auxiliary slots; a file has a name, a snapshot has none. */
 export interface AuxiliaryRef extends ArtifactRef {
   id: string;
   role?: string;
+  fileName?: string;
+}
+
+/** A slot as the model declares it: a file by its hash, or a snapshot by a rule. */
+export interface AuxiliarySlot {
+  id: string;
+  bytes: number;
+  sha256?: string;
+  source?: { kind: "initial" | "checkpoint"; roundsAgo?: number };
 }
 
 export interface Assignment {
@@ -23,8 +33,9 @@ export interface Assignment {
   exampleCount: number;
   moduleSha256: string;
   weights: ArtifactRef & { inline?: string };
-  data?: ArtifactRef & { format: string; recordStart?: number; recordCount?: number };
-  experience?: { seed: string; unitStart: number; unitCount: number };
+  data?: (ArtifactRef & { format: string; recordStart?: number; recordCount?: number }) | null;
+  experience?: { seed: string; unitStart: number; unitCount: number } | null;
+  /** All slots in declared order, snapshots included. */
   auxiliary: AuxiliaryRef[];
   /** JSON text that goes into the module's request as it stands. */
   settings: string;
@@ -46,7 +57,10 @@ export interface PeerJob {
   pausedByPeer: boolean;
   pausedByCoordinator: boolean;
   module: NamedArtifact;
+  /** The slots that files fill. */
   auxiliary: AuxiliaryRef[];
+  /** What an experience model plays; null for a dataset job. */
+  unit?: { id: string; label: string } | null;
   workers: number;
   stallMinutes: number;
   waitingFor: string | null;
@@ -86,6 +100,8 @@ export interface ModelInfo {
   name: string;
   maxWorkers?: number;
   metrics?: Array<{ id: string; label: string; direction: string }>;
+  auxiliaryWeights?: AuxiliarySlot[];
+  workSource?: { inputs: "none" | "dataset"; unit: { id: string; label: string } };
   [key: string]: unknown;
 }
 
@@ -219,7 +235,7 @@ export interface Participation {
   replaced: boolean;
   paused: boolean;
   error: string | null;
-  job: Pick<PeerJob, "id" | "name" | "status" | "round" | "state" | "passesDone" | "plannedPasses"> | null;
+  job: Pick<PeerJob, "id" | "name" | "status" | "round" | "state" | "unit" | "passesDone" | "plannedPasses"> | null;
 }
 
 /** What the control Worker tells its page. */

@@ -31,12 +31,14 @@ function controlListener(state, api, identity, control) {
   /** @type {Record<string, (message: any) => void>} */
   const handlers = {
     [FromControl.state]({ state: next }) {
-      const { participation, snapshot, peerId, sessionState, activeWorkers } = next;
+      const { participation, snapshot, peerId, peerJob, sessionState, activeWorkers } = next;
       state.control = next;
       if (snapshot) state.diagnostics.receive(peerId, { snapshot, connected: participation.connected });
       if (participation.metrics && participation.stage === "training") state.addLiveMetrics(peerId, participation.metrics, Date.now());
       lock.want(activeWorkers > 0);
-      void api.learnInvitations(next.invitations).catch(() => {});
+      // A participant learns of its job's model and settings by the invitation only.
+      const accepted = peerJob?.role === "participant" ? [peerJob.id] : [];
+      void api.learnInvitations([...next.invitations, ...accepted]).catch(() => {});
       if (sessionState === "signedOut") {
         identity.forget();
         void control.call("disconnect");

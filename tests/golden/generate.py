@@ -235,6 +235,83 @@ def aggregation():
     ]
 
 
+def merged_metrics(parts):
+    means = {}
+    for name in sorted({name for part in parts for name in part["metrics"]}):
+        total, weights = 0.0, 0.0
+        for part in parts:
+            if part["uniqueExamples"] and name in part["metrics"]:
+                total += part["uniqueExamples"] * part["metrics"][name]
+                weights += part["uniqueExamples"]
+        if weights and math.isfinite(total):
+            means[name] = total / weights
+    return means
+
+
+def ranges_vector(name, start, parts):
+    """`parts` are (uniqueExamples, weights, metrics, optimizerSteps or None) in range order."""
+    described = [
+        {
+            "weights": hex32(floats),
+            "uniqueExamples": unique,
+            "examplesProcessed": unique + position,
+            "metrics": metrics,
+            "optimizerSteps": steps,
+        }
+        for position, (unique, floats, metrics, steps) in enumerate(parts)
+    ]
+    counted = [(unique, floats) for unique, floats, _, _ in parts if unique]
+    steps = [steps for _, _, _, steps in parts if steps is not None]
+    weights = hex32([mean(counted, i) for i in range(len(start))] if counted else start)
+    return {
+        "name": name,
+        "start": hex32(start),
+        "parts": described,
+        "merged": {
+            "weights": weights,
+            "sha256": hashlib.sha256(bytes.fromhex(weights)).hexdigest(),
+            "uniqueExamples": sum(part["uniqueExamples"] for part in described),
+            "examplesProcessed": sum(part["examplesProcessed"] for part in described),
+            "metrics": merged_metrics(described),
+            "optimizerSteps": sum(steps) if steps else None,
+        },
+    }
+
+
+def ranges():
+    """How the ranges of a divided assignment become one update."""
+    draw = random.Random(21)
+    smallest, largest = 2.0**-149, f32(3.4028234e38)
+    start = [-0.0, 0.0, smallest, -smallest, 2.0**-126, largest, -largest, f32(0.1)]
+    signs = [-0.0, -0.0, 0.0, 3 * smallest, -(2.0**-126), largest, largest, f32(-0.1)]
+
+    def moved(floats):
+        return [f32(value + draw.gauss(0, 0.1 + min(abs(value), 1e30))) for value in floats]
+
+    wide = [f32(draw.gauss(0, 1) * 10 ** draw.randint(-6, 6)) for _ in range(61)]
+    many = [
+        (draw.choice((0, 1, 7, 4096, 2**31 + 1)), moved(wide), {"loss": draw.gauss(0, 1), "r": draw.random()}, k)
+        for k in range(9)
+    ]
+    return [
+        ranges_vector(
+            "two ranges, metrics that only one of them has",
+            [9.0, 9.0],
+            [(32, [1.0, 0.0], {"loss": 1.0, "return": 5.0}, 2), (8, [0.0, 1.0], {"loss": 2.0}, 3)],
+        ),
+        ranges_vector("signs of zero, denormals and the largest", start, [(1, start, {}, None), (3, signs, {}, None)]),
+        ranges_vector("the same weights stay to the bit", start, [(7, start, {}, None), (2**52 + 1, start, {}, None)]),
+        ranges_vector(
+            "a range without a finished unit does not count, in weights and metrics",
+            start,
+            [(0, moved(start), {"loss": 1e300}, 5), (3, signs, {"loss": -0.0}, None), (0, start, {"only": 1.0}, None)],
+        ),
+        ranges_vector("nothing finished: the start stays", start, [(0, signs, {"loss": 1.0}, 1), (0, start, {}, 4)]),
+        ranges_vector("a metric whose sum overflows is absent", [0.5], [(3, [0.25], {"a": 1e308, "b": 0.1}, 0)] * 2),
+        ranges_vector("nine ranges of very unlike sizes", wide, many),
+    ]
+
+
 WEIGHTS = bytes.fromhex("0000803f000000c00000003f00000000")
 STATE = bytes.fromhex("0000203f0000003f00000000000000be")
 NAN = bytes.fromhex("0000c07f")
@@ -420,4 +497,5 @@ if __name__ == "__main__":
     save("seeds.json", seeds())
     save("json.json", stringify(JSON_VALUES))
     save("aggregation.json", aggregation())
+    save("ranges.json", ranges())
     save("checkpoints.json", checkpoints())

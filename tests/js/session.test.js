@@ -58,7 +58,7 @@ test("fetches, verifies, compiles and tries the module, then says ready", async 
   connect();
   says({ job: { ...JOB, ready: false, state: "approved" } });
   await until(() => posted("/api/peer/ready").length && stage() === "waiting");
-  assert.deepEqual(posted("/api/peer/ready")[0]?.body, { jobId: JOB.id, moduleSha256: JOB.module.sha256, auxiliary: {} });
+  assert.deepEqual(posted("/api/peer/ready")[0]?.body, { jobId: JOB.id, moduleSha256: JOB.module.sha256, auxiliary: {}, workers: 2 });
   assert.deepEqual(paths(), [`/bytes/jobs/${JOB.id}/${JOB.module.sha256}`, "/api/peer/ready"]);
   assert.equal(workers[0]?.received[0].type, "inspect");
   assert.equal(stage(), "waiting");

@@ -51,15 +51,19 @@ export function jobView({ coordinated, control, invitations, preferences, cores 
       ? participantJob({ peerJob, peerId: control.peerId, invitation: invitations.get(peerJob.id) ?? null, participation: control.participation })
       : null;
   if (!job) return undefined;
-  const requested = job.settings?.workers ?? peerJob?.workers ?? 1;
-  const bounds = { limit: preferences.maxLocalWorkers, cores, maxWorkers: job.info?.maxWorkers ?? 1 };
+  return { ...job, localWorkers: localWorkers({ job, control, preferences, cores }) };
+}
+
+/** @param {{job: Job, control: ControlState | null, preferences: import("../types.js").DevicePreferences, cores: number | "unknown"}} of */
+function localWorkers({ job, control, preferences, cores }) {
+  const { workSource, maxWorkers = 1 } = job.info ?? {};
+  const requested = job.settings?.workers ?? control?.peerJob?.workers ?? 1;
+  // Only work without input data is divided.
+  const bounds = { limit: preferences.maxLocalWorkers, cores, maxWorkers: workSource?.inputs === "none" ? maxWorkers : 1 };
   return {
-    ...job,
-    localWorkers: {
-      requested,
-      capacity: effectiveWorkers({ ...bounds, requested: 64, units: 64 }),
-      effective: effectiveWorkers({ ...bounds, requested, units: job.info?.workSource ? 64 : 1 }),
-      active: control?.activeWorkers ?? 0,
-    },
+    requested,
+    capacity: effectiveWorkers({ ...bounds, requested: 64, units: 64 }),
+    effective: effectiveWorkers({ ...bounds, requested, units: job.settings?.experience?.unitsPerAssignment ?? 64 }),
+    active: control?.activeWorkers ?? 0,
   };
 }

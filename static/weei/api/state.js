@@ -112,12 +112,11 @@ export class StateStore {
   }
 
   #pendingInvitations() {
-    const ids = new Set([...(this.control?.invitations ?? []), ...this.invitations.keys()]);
-    const decided = new Set(["approved", "declined", "modelLoaded", "assigned", "training", "updateReady", "resultReceived"]);
+    const opened = [...this.invitations].filter(([, { state }]) => state === "invited").map(([id]) => id);
+    const ids = new Set([...(this.control?.invitations ?? []), ...opened]);
     return [...ids]
-      .map((id) => /** @type {const} */ ([id, this.invitations.get(id)]))
-      .filter(([id, invitation]) => this.control?.peerJob?.id !== id && !decided.has(invitation?.state))
-      .map(([id, invitation]) => [id, { state: invitation?.state ?? "invited", invitation: invitation ?? null }]);
+      .filter((id) => this.control?.peerJob?.id !== id)
+      .map((id) => [id, { state: "invited", invitation: this.invitations.get(id) ?? null }]);
   }
 }
 

@@ -41,5 +41,5 @@ export async function trainAssignment(inputs, options = {}) {
 export function workOf(assignment) {
   const { settings, round, seed, data, experience } = assignment;
   const range = data?.recordCount === undefined ? {} : { recordStart: data.recordStart, recordCount: data.recordCount };
-  return { settings, round, seed, experience, ...(data ? { format: data.format, ...range } : {}) };
+  return { settings, round, seed, ...(experience ? { experience } : {}), ...(data ? { format: data.format, ...range } : {}) };
 }

@@ -6,9 +6,10 @@
 const DATABASE = "weei-artifacts";
 const STORE = "artifacts";
 const BY_USE = "usedAt";
-const DEFAULT_BUDGET = 2 * 1024 ** 3;
+/** The auxiliary weights of one job may take 3 GiB. */
+const DEFAULT_BUDGET = 4 * 1024 ** 3;
 
-/** @typedef {{sha256: string, blob: Blob, bytes: number, usedAt: number}} Entry */
+/** @typedef {{sha256: string, blob: Blob, bytes: number, usedAt: number, snapshot?: boolean}} Entry `snapshot`: of a round's auxiliary weights */
 
 /** Why a write was not done. `code` is `storage_full` when the browser is out of room (C67). */
 export class StorageError extends Error {
@@ -68,10 +69,16 @@ export class ArtifactStore {
   /**
    * Keep a verified Blob. When the browser is out of room the least recently used half goes first; rejects if that was not enough.
    * @param {string} sha256 @param {Blob} blob
+   * @param {{keptSnapshots?: number}} [options] the Blob is a snapshot, and only so many, used last, are kept
    */
-  async put(sha256, blob) {
+  async put(sha256, blob, { keptSnapshots } = {}) {
+    const snapshot = keptSnapshots !== undefined;
     await this.trim(this.#budget - blob.size);
-    const write = () => this.#transaction("readwrite", async (store) => void store.put(this.#entry(sha256, blob)));
+    const write = () =>
+      this.#transaction("readwrite", async (store) => {
+        store.put({ sha256, blob, bytes: blob.size, usedAt: this.#now(), snapshot });
+        if (snapshot) await forgetSnapshots(store, keptSnapshots);
+      });
     try {
       await write();
     } catch (error) {
@@ -106,11 +113,6 @@ export class ArtifactStore {
         cursor.delete();
       });
     });
-  }
-
-  /** @param {string} sha256 @param {Blob} blob @returns {Entry} */
-  #entry(sha256, blob) {
-    return { sha256, blob, bytes: blob.size, usedAt: this.#now() };
   }
 
   /** @returns {Promise<IDBDatabase>} */
@@ -155,6 +157,16 @@ export class ArtifactStore {
     });
     await Promise.all([ended, worked]);
   }
+}
+
+/** @param {IDBObjectStore} store @param {number} kept */
+async function forgetSnapshots(store, kept) {
+  /** @type {string[]} */
+  const oldestFirst = [];
+  await walk(store.index(BY_USE).openCursor(), ({ sha256, snapshot }) => {
+    if (snapshot) oldestFirst.push(sha256);
+  });
+  for (const sha256 of oldestFirst.slice(0, -kept)) store.delete(sha256);
 }
 
 /** @param {IDBTransaction} transaction */

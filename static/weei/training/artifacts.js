@@ -2,17 +2,20 @@
 import { sha256 } from "../hash.js";
 import { compileModule } from "../host/module.js";
 import { download } from "../net/download.js";
+import { checkDeclared, snapshotsWorthKeeping } from "./slots.js";
 
 const COMPILED_MODULES = 2;
 /** Key of a storage failure among the transfer errors; the work goes on without the cache. */
 const STORAGE = "storage";
 
 /** @typedef {import("../types.js").ArtifactRef} ArtifactRef */
-/** @typedef {{get(sha256: string, bytes: number): Promise<Blob | null>, put(sha256: string, blob: Blob): Promise<void>, delete(sha256: string): Promise<void>}} Store */
+/** @typedef {import("../types.js").AuxiliaryRef} AuxiliaryRef */
+/** @typedef {Pick<import("../store/artifacts.js").ArtifactStore, "get" | "put" | "delete">} Store */
 
 export class JobArtifacts {
   /** @type {Map<string, Promise<WebAssembly.Module>>} by hash, newest last */ #compiled = new Map();
   /** @type {Set<string>} hashes whose stored bytes were verified by this page */ #verified = new Set();
+  /** @type {Map<string, Blob>} what fills the model's auxiliary slots now, by hash */ #slots = new Map();
   #http;
   #store;
   #transfers;
@@ -30,10 +33,10 @@ export class JobArtifacts {
 
   /**
    * @param {string} jobId @param {ArtifactRef} wanted
-   * @param {{signal: AbortSignal, keep?: boolean}} options `keep` false: used once, not worth room in the cache
+   * @param {{signal: AbortSignal, keep?: boolean, keptSnapshots?: number}} options `keep` false: used once, not worth room in the cache
    */
-  async fetch(jobId, wanted, { signal, keep = true }) {
-    const held = keep ? await this.#held(wanted) : null;
+  async fetch(jobId, wanted, { signal, keep = true, keptSnapshots }) {
+    const held = this.#slots.get(wanted.sha256) ?? (keep ? await this.#held(wanted) : null);
     signal.throwIfAborted();
     if (held) return held;
     const transfer = this.#transfers.begin({
@@ -46,7 +49,7 @@ export class JobArtifacts {
     try {
       const path = `/bytes/jobs/${jobId}/${wanted.sha256}`;
       const blob = await download(this.#http, path, wanted, { signal, onProgress: transfer.progress });
-      if (keep) await this.#keep(wanted, blob);
+      if (keep) await this.#keep(wanted, blob, keptSnapshots);
       return blob;
     } catch (error) {
       if (!signal.aborted) this.#transfers.fail(wanted.sha256, error instanceof Error ? error.message : String(error));
@@ -54,6 +57,26 @@ export class JobArtifacts {
     } finally {
       transfer.end();
     }
+  }
+
+  /**
+   * What fills the model's slots, in their order. It stays at hand until other slots are asked for, so that a device without room in its
+   * storage does not fetch gigabytes every round.
+   * @param {string} jobId @param {AuxiliaryRef[]} slots @param {import("../types.js").ModelInfo} info @param {AbortSignal} signal
+   */
+  async auxiliary(jobId, slots, { auxiliaryWeights: declared = [] }, signal) {
+    checkDeclared(slots, declared);
+    const files = new Set(declared.filter((slot) => slot.sha256).map(({ id }) => id));
+    const filled = [];
+    for (const { id, ...wanted } of slots) {
+      const keptSnapshots = files.has(id) ? undefined : snapshotsWorthKeeping(declared);
+      const bytes = await this.fetch(jobId, wanted, { signal, keptSnapshots });
+      this.#slots.set(wanted.sha256, bytes);
+      filled.push({ id, bytes });
+    }
+    const named = new Set(slots.map(({ sha256: hash }) => hash));
+    for (const hash of this.#slots.keys()) if (!named.has(hash)) this.#slots.delete(hash);
+    return filled;
   }
 
   /** @param {string} jobId @param {ArtifactRef} wanted @param {AbortSignal} signal */
@@ -84,10 +107,10 @@ export class JobArtifacts {
     }
   }
 
-  /** @param {ArtifactRef} wanted @param {Blob} blob */
-  async #keep(wanted, blob) {
+  /** @param {ArtifactRef} wanted @param {Blob} blob @param {number | undefined} keptSnapshots */
+  async #keep(wanted, blob, keptSnapshots) {
     try {
-      await this.#store.put(wanted.sha256, blob);
+      await this.#store.put(wanted.sha256, blob, { keptSnapshots });
       this.#verified.add(wanted.sha256);
     } catch (error) {
       this.#storageFailed(error);

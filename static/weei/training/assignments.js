@@ -6,7 +6,7 @@ const REMEMBERED_ATTEMPTS = 50;
 /** @typedef {import("../types.js").Assignment} Assignment */
 /** @typedef {import("../types.js").PeerJob} PeerJob */
 /**
- * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, runner: import("./runner.js").TrainingRunner, http: import("../net/http.js").Http,
+ * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool, http: import("../net/http.js").Http,
  *   transfers: import("./transfers.js").TransferLog, contact: import("./contact.js").Contact, diagnostics: import("./snapshot.js").Diagnostics,
  *   peerId: string, now: () => number, httpStack?: unknown, enter(stage: import("../types.js").Stage): void, failed(message: string): void,
  *   changed(): void, named(wasmSha256: string, info: {id: string, version: string}): void, poll(): Promise<void>,

@@ -1,8 +1,8 @@
 /** One attempt at one assignment: receive, prepare, train, upload. Whoever aborts its signal ends it at once. */
 import { sha256 } from "../hash.js";
-import { workOf } from "../host/assignment.js";
 import { Problem } from "../net/http.js";
 import { upload } from "../net/upload.js";
+import { mergeRanges, worksOf } from "./ranges.js";
 
 /** @typedef {import("../types.js").Assignment} Assignment */
 /**
@@ -25,7 +25,7 @@ export class Attempt {
 
   /**
    * @param {Assignment} assignment
-   * @param {{job: import("../types.js").PeerJob, artifacts: import("./artifacts.js").JobArtifacts, runner: import("./runner.js").TrainingRunner,
+   * @param {{job: import("../types.js").PeerJob, artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool,
    *   http: import("../net/http.js").Http, transfers: import("./transfers.js").TransferLog, peerId: string, now: () => number,
    *   confirm: (attempt: Attempt) => Promise<void>, enter: (stage: import("../types.js").Stage) => void,
    *   progress: (report: import("../types.js").TrainReport) => void, model: (info: {id: string, version: string}) => void,
@@ -59,20 +59,26 @@ export class Attempt {
     }
   }
 
-  /** @returns {Promise<import("../train-worker.js").TrainInputs>} */
+  /** Snapshots come right before the weights of their round. */
   async #receive() {
     const { artifacts, job, enter } = this.#context;
     const { assignment } = this;
     const { signal } = this.#abort;
-    if (assignment.split !== 1) throw new Error(`This browser plays undivided assignments; this one is divided into ${assignment.split}.`);
     enter("receiving");
     const module = await artifacts.module(job.id, { ...job.module, sha256: assignment.moduleSha256 }, signal);
-    const auxiliary = [];
-    for (const slot of assignment.auxiliary) {
-      auxiliary.push({ id: slot.id, bytes: await artifacts.fetch(job.id, slot, { signal }) });
-    }
     const data = assignment.data ? await artifacts.fetch(job.id, assignment.data, { signal }) : undefined;
-    return { module, weights: await this.#weights(), auxiliary, data, work: workOf(assignment) };
+    const auxiliary = await this.#auxiliary(module);
+    return { module, data, auxiliary, weights: await this.#weights() };
+  }
+
+  /** @param {WebAssembly.Module} module */
+  async #auxiliary(module) {
+    const { artifacts, pool, job } = this.#context;
+    const { jobId, auxiliary } = this.assignment;
+    const { signal } = this.#abort;
+    if (!auxiliary.length) return [];
+    const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal });
+    return artifacts.auxiliary(jobId, auxiliary, info, signal);
   }
 
   async #weights() {
@@ -84,16 +90,18 @@ export class Attempt {
     return this.#context.artifacts.fetch(jobId, weights, { signal: this.#abort.signal, keep: false });
   }
 
-  /** @param {import("../train-worker.js").TrainInputs} inputs */
+  /** @param {import("./pool.js").Inputs} inputs */
   async #train(inputs) {
-    const { runner, job, enter, progress, model } = this.#context;
+    const { pool, job, enter, progress, model } = this.#context;
+    const { signal } = this.#abort;
     enter("preparing");
-    const trained = await runner.train(inputs, {
+    const ranges = await pool.train(inputs, await worksOf(this.assignment), {
       stallMinutes: job.stallMinutes,
-      signal: this.#abort.signal,
+      signal,
       onStage: enter,
       onProgress: progress,
     });
+    const trained = await mergeRanges(inputs.weights, ranges, signal);
     const { examplesProcessed, optimizerSteps, metrics } = trained.result;
     progress({ processedExamples: examplesProcessed, metrics, ...(optimizerSteps === undefined ? {} : { optimizerSteps }) });
     model(trained.info);

@@ -28,6 +28,6 @@ export function participationOf({ peerJob, diagnostics, connected, replaced, err
 }
 
 /** @param {import("../types.js").PeerJob} job */
-function jobFacts({ id, name, status, round, state, passesDone, plannedPasses }) {
-  return { id, name, status, round, state, passesDone, plannedPasses };
+function jobFacts({ id, name, status, round, state, unit = null, passesDone, plannedPasses }) {
+  return { id, name, status, round, state, unit, passesDone, plannedPasses };
 }

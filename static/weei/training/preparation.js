@@ -1,11 +1,12 @@
-/** Before the first assignment: fetch, verify and compile the module and its auxiliary weights, try the module once, say so. */
+/** Before the first assignment: fetch, verify and compile the module, try it once, fetch its auxiliary files, say so. */
 import { Problem } from "../net/http.js";
 
 /** @typedef {import("../types.js").PeerJob} PeerJob */
 /**
- * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, runner: import("./runner.js").TrainingRunner, http: import("../net/http.js").Http,
+ * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool, http: import("../net/http.js").Http,
  *   enter(stage: import("../types.js").Stage): void, apply(state: import("../types.js").PeerState): void,
- *   named(wasmSha256: string, info: {id: string, version: string}): void, failed(message: string): void}} PreparationContext
+ *   named(wasmSha256: string, info: {id: string, version: string}): void, failed(message: string): void,
+ *   readiness: import("./readiness.js").Readiness}} PreparationContext
  */
 
 /** @param {PeerJob} job */
@@ -49,12 +50,9 @@ export class Preparation {
 
   /** @param {PeerJob} job @param {AbortSignal} signal */
   async #run(job, signal) {
-    const { http } = this.#context;
     try {
       await this.#prepare(job, signal);
-      const auxiliary = Object.fromEntries(job.auxiliary.map(({ id, sha256 }) => [id, sha256]));
-      const body = { jobId: job.id, moduleSha256: job.module.sha256, auxiliary };
-      const state = await http.retried("POST", "/api/peer/ready", body, signal);
+      const state = await this.#context.readiness.say(job, signal);
       this.#done(signal, "waiting");
       this.#context.apply(state);
     } catch (error) {
@@ -64,14 +62,16 @@ export class Preparation {
 
   /** @param {PeerJob} job @param {AbortSignal} signal */
   async #prepare(job, signal) {
-    const { artifacts, runner, enter, named } = this.#context;
+    const { artifacts, pool, enter, named } = this.#context;
     enter("receiving");
     const module = await artifacts.module(job.id, job.module, signal);
-    for (const slot of job.auxiliary) await artifacts.fetch(job.id, slot, { signal });
     enter("preparing");
     // Compiled is not enough: a phone may have no room for the module's memory, and that must be said now (C62).
-    const { info } = await runner.inspect(module, { stallMinutes: job.stallMinutes, signal });
+    const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal });
     named(job.module.sha256, info);
+    if (!job.auxiliary.length) return;
+    enter("receiving");
+    await artifacts.auxiliary(job.id, job.auxiliary, info, signal);
   }
 
   /** @param {AbortSignal} signal @param {import("../types.js").Stage} stage */

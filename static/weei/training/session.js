@@ -10,11 +10,13 @@ import { Assignments } from "./assignments.js";
 import { Contact } from "./contact.js";
 import { participationOf } from "./participation.js";
 import { Poller } from "./poller.js";
+import { WorkerPool } from "./pool.js";
 import { Preparation } from "./preparation.js";
-import { TrainingRunner } from "./runner.js";
+import { Readiness } from "./readiness.js";
 import { Diagnostics } from "./snapshot.js";
 import { Throttle } from "./throttle.js";
 import { TransferLog } from "./transfers.js";
+import { deviceWorkers } from "./workers.js";
 
 /** @typedef {import("../types.js").PeerState} PeerState */
 /** @typedef {import("../types.js").ControlState} ControlState */
@@ -43,6 +45,7 @@ export class TrainingSession {
   /** @type {Poller} */ #poller;
   /** @type {Preparation} */ #preparation;
   /** @type {Assignments} */ #assignments;
+  /** @type {Readiness} */ #readiness;
   /** @type {string | null} the job that the running socket was told to watch */ #watched = null;
   #train;
   #watch;
@@ -59,17 +62,19 @@ export class TrainingSession {
     this.contact = new Contact({ now, wall });
     this.diagnostics = new Diagnostics({ environment, preferences, now, wall });
     this.transfers = new TransferLog({ now, changed: () => this.#toPage.call() });
-    this.runner = new TrainingRunner(options.spawn);
+    const workers = () => deviceWorkers(this.diagnostics.preferences.maxLocalWorkers, environment.logicalCores);
+    this.pool = new WorkerPool(options.spawn, workers);
     const http = new Http({ base, fetch, headers: () => ({ Authorization: `Bearer ${peer.token}` }) });
     this.http = http;
     const artifacts = new JobArtifacts({ http, store: options.store, transfers: this.transfers, peerId: () => peer.peerId });
     const url = new URL("/ws/peer", base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#socket = new PeerSocket({ url: url.href, delegate: this, ...(WebSocket ? { WebSocket } : {}) });
-    const parts = { artifacts, http, runner: this.runner, transfers: this.transfers, contact: this.contact, diagnostics: this.diagnostics };
+    const parts = { artifacts, http, pool: this.pool, transfers: this.transfers, contact: this.contact, diagnostics: this.diagnostics };
     const told = this.#listeners();
     this.#poller = new Poller({ http, ...told, heard: () => this.contact.heard() });
-    this.#preparation = new Preparation({ ...parts, ...told });
+    this.#readiness = new Readiness({ ...parts, ...told, workers });
+    this.#preparation = new Preparation({ ...parts, ...told, readiness: this.#readiness });
     this.#assignments = new Assignments({ ...parts, ...told, peerId: peer.peerId, now, httpStack });
   }
 
@@ -112,7 +117,7 @@ export class TrainingSession {
     // A socket whose network is gone stays open for minutes; only what was heard tells, and a poll asks every few seconds.
     const connected = this.contact.silentMs() < POLL_SECONDS * 1500;
     const replaced = this.#sessionState === "replaced";
-    this.diagnostics.activeWorkers = this.runner.busy ? 1 : 0;
+    this.diagnostics.activeWorkers = this.pool.active;
     return {
       peerId: this.#options.peer.peerId,
       sessionState: this.#sessionState,
@@ -149,6 +154,7 @@ export class TrainingSession {
   /** @param {import("../types.js").DevicePreferences} preferences */
   setPreferences(preferences) {
     this.diagnostics.preferences = preferences;
+    if (this.#train && this.#state?.job?.ready) this.#readiness.renew(this.#state.job);
     this.#toServer.call();
     this.#toPage.call();
   }
@@ -257,7 +263,8 @@ export class TrainingSession {
   #endWork(reason) {
     this.#assignments.drop(reason);
     this.#preparation.abort();
-    this.runner.terminate();
+    this.#readiness.stop();
+    this.pool.terminate();
   }
 
   /** A machine that slept asks before it does anything. @param {number} gapMs */
@@ -287,6 +294,7 @@ export class TrainingSession {
       return this.#rest(null);
     }
     if (job.trains && !job.ready) this.#preparation.start(job);
+    if (job.trains && job.ready) this.#readiness.renew(job);
     if (assignment && this.#assignments.knows(assignment)) return;
     this.#assignments.drop("The server gave this work to somebody else or took it back.");
     if (assignment) this.#assignments.begin(job, assignment);
@@ -327,7 +335,7 @@ export class TrainingSession {
 
   #sendSnapshot() {
     if (!this.#train || !this.#state?.job) return;
-    this.diagnostics.activeWorkers = this.runner.busy ? 1 : 0;
+    this.diagnostics.activeWorkers = this.pool.active;
     this.#socket.send({ type: Client.diagnostics, snapshot: this.diagnostics.take() });
   }
 }

@@ -11,6 +11,11 @@ export function checkWorkerLimit(value) {
   throw new Error(`maxLocalWorkers must be a whole number from 1 to 64; found ${String(value)}.`);
 }
 
+/** How many training Workers this device runs at most. @param {number} limit its owner's choice @param {number | "unknown"} cores */
+export function deviceWorkers(limit, cores) {
+  return effectiveWorkers({ requested: 64, limit, cores, maxWorkers: 64, units: 64 });
+}
+
 /**
  * Never below 1, never above what the job, this device's limit, its cores, the model or the units allow.
  * @param {{requested?: number, limit?: number, cores: number | "unknown", maxWorkers?: number, units?: number}} of
