@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -15,12 +15,13 @@ from weei_agent.state import Assignment
 from weei_core import strict_json
 from weei_core.abi.limits import Limits
 from weei_core.abi.progress import Report
-from weei_core.abi.requests import DataRange, Units, Work
+from weei_core.abi.requests import DataRange, Units
+from weei_core.assignment import Assignment as Work
 from weei_core.errors import ModelError
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, parse_model_info
-from weei_core.ranges import divided, merge_ranges
-from weei_core.results import TrainResult, parse_train_result
+from weei_core.ranges import merge_ranges
+from weei_core.results import TrainResult
 
 T = TypeVar("T")
 RUN_SECONDS = 24 * 3600.0
@@ -92,7 +93,8 @@ class JailTrainer:
     async def train(self, order: Order, listener: Listener) -> TrainResult:
         assert self._info is not None
         _check_slots(self._info, order.assignment)
-        parts = _ranges(order.assignment)
+        work = _work(order, self._info)
+        parts = work.ranges()
         free, loop = asyncio.Semaphore(self._workers), asyncio.get_running_loop()
         progress = _Sum(len(parts), listener)
 
@@ -100,7 +102,7 @@ class JailTrainer:
             target = order.weights_out if len(parts) == 1 else order.weights_out.with_suffix(f".{index}")
             async with free:
                 hear = _Ear(loop, listener, progress, index, lambda: len(self._running))
-                return target, await self._play(order, units, target, hear)
+                return target, await self._play(order, work, units, target, hear)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -118,16 +120,8 @@ class JailTrainer:
         while self._idle:
             await asyncio.to_thread(self._idle.pop()[1].close)
 
-    async def _play(self, order: Order, units: Units | None, target: Path, ear: _Ear) -> TrainResult:
-        task = {
-            "operation": "train",
-            "auxiliary": [slot.id for slot in order.assignment.auxiliary],
-            "work": asdict(_work(order.assignment, units)),
-        }
-        inputs = {"weights": InputFile(order.weights)}
-        inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(order.auxiliary)}
-        if order.data is not None:
-            inputs["data"] = InputFile(order.data)
+    async def _play(self, order: Order, work: Work, units: Units | None, target: Path, ear: _Ear) -> TrainResult:
+        task, inputs = work.task(units)
         run = partial(self._run, order.module, task, inputs, target, ear)
         try:
             outcome = await self._in_thread(run)
@@ -135,14 +129,7 @@ class JailTrainer:
             if error.code != "crash":
                 raise
             outcome = await self._in_thread(run)  # a dead Worker's range is played again, once
-        assert self._info is not None
-        result = strict_json.loads(str(outcome["result"]), what="train")
-        return parse_train_result(
-            result,
-            assigned=units.unit_count if units else order.assignment.exampleCount,
-            experience=units is not None,
-            declared_metrics=self._info.metric_ids,
-        )
+        return work.result(units, outcome)
 
     def _run(
         self, module: Path, task: dict[str, Any], inputs: dict[str, InputFile], target: Path, ear: _Ear | None = None
@@ -243,20 +230,19 @@ def _check_slots(info: ModelInfo, assignment: Assignment) -> None:
         )
 
 
-def _ranges(assignment: Assignment) -> list[Units | None]:
-    """What is played by itself: the ranges of a divided assignment, else the one that it is."""
-    found = assignment.experience
-    if found is None:
-        return [None]
-    return [*divided(Units(found.seed, found.unitStart, found.unitCount), assignment.split)]
-
-
-def _work(assignment: Assignment, units: Units | None) -> Work:
-    data = assignment.data
+def _work(order: Order, info: ModelInfo) -> Work:
+    assignment = order.assignment
+    data, units = assignment.data, assignment.experience
     return Work(
-        settings=assignment.settings,
         round=assignment.round,
-        seed=assignment.seed,
-        data=DataRange(data.format, data.recordStart, data.recordCount) if data else None,
-        units=units,
+        settings=assignment.settings,
+        seed=assignment.seed or "",
+        info=info,
+        start=order.weights,
+        auxiliary={slot.id: path for slot, path in zip(assignment.auxiliary, order.auxiliary, strict=True)},
+        data=order.data,
+        part=DataRange(data.format, data.recordStart, data.recordCount) if data else None,
+        records=assignment.exampleCount,
+        units=Units(units.seed, units.unitStart, units.unitCount) if units else None,
+        split=assignment.split,
     )

@@ -8,23 +8,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from pydantic import Field
 
 from weei_core import strict_json
-from weei_core.abi.requests import Units
+from weei_core.abi.requests import DataRange, Units
 from weei_core.aggregation import AggregationSettings, MergeResult, WeightedSource, merge, method_named
+from weei_core.assignment import Assignment
 from weei_core.errors import Invalid
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, parse_model_info
-from weei_core.ranges import divided, merge_ranges
-from weei_core.results import TrainResult, parse_train_result
 from weei_core.schema_types import Count, Loose, One, Positive, Sha256, Text, validate
-from weei_core.training_settings import parse_settings
+from weei_core.training_settings import TrainingSettings, parse_settings
 from weei_core.weights import FileSource
 
 PathOf = Callable[[str], Path]
@@ -46,13 +45,6 @@ class LedgerSlot(Loose):
     split: Positive
     unique_examples: Count
     sha256: Sha256
-
-    @property
-    def part(self) -> dict[str, int | None]:
-        """The range of a chunk that was cut."""
-        if self.record_start is None:
-            return {}
-        return {"record_start": self.record_start, "record_count": self.record_count}
 
     @property
     def place(self) -> tuple[int, int]:
@@ -131,16 +123,14 @@ def rebuild_round(ledger: Ledger, jail: Jail, path_of: PathOf) -> Comparison:
     told = jail.run({"operation": "describe"}, {"weights": InputFile(start)})
     info = parse_model_info(str(told["modelInfo"]).encode())
     settings = parse_settings(ledger.settings, for_experience=info.is_experience)
-    auxiliary = {slot.id: path_of(slot.sha256) for slot in ledger.auxiliary}
     comparison = Comparison()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weei-rebuild-")))
         updates = []
         for index, slot in enumerate(ledger.slots):
-            assignment = _Assignment(ledger.round, settings.train_text, slot, info, start, auxiliary)
-            data = path_of(slot.chunk_sha256) if slot.chunk_sha256 else None
             out = folder / str(index)
-            weight = assignment.play(jail, data, out)
+            assignment = _assignment(ledger, slot, settings, info, start, path_of)
+            weight = assignment.play(jail, out).unique_examples
             comparison.updates += 1
             comparison.expect(f"{slot.item}: uniqueExamples", slot.unique_examples, weight)
             file = stack.enter_context(out.open("rb"))
@@ -154,51 +144,26 @@ def rebuild_round(ledger: Ledger, jail: Jail, path_of: PathOf) -> Comparison:
     return comparison
 
 
-@dataclass(frozen=True)
-class _Assignment:
-    """One slot's work, with everything that it is a function of."""
-
-    round: int
-    settings: str
-    slot: LedgerSlot
-    info: ModelInfo
-    start: Path
-    auxiliary: dict[str, Path]
-
-    def play(self, jail: Jail, data: Path | None, out: Path) -> int:
-        """Write the update to `out`; its weight in the average. A divided one is played range by range."""
-        ranges = self._ranges()
-        if len(ranges) == 1:
-            return self._run(jail, ranges[0], data, out).unique_examples
-        files = [out.with_suffix(f".{k}") for k in range(len(ranges))]
-        played = [(file, self._run(jail, units, data, file)) for file, units in zip(files, ranges, strict=True)]
-        return merge_ranges(self.start, played, out).unique_examples
-
-    def _ranges(self) -> Sequence[Units | None]:
-        slot = self.slot
-        if slot.unit_start is None or slot.unit_count is None:
-            return [None]
-        return divided(Units(slot.seed, slot.unit_start, slot.unit_count), slot.split)
-
-    def _run(self, jail: Jail, units: Units | None, data: Path | None, out: Path) -> TrainResult:
-        slot = self.slot
-        work: dict[str, object] = {"settings": self.settings, "round": self.round, "seed": slot.seed}
-        inputs = {"weights": InputFile(self.start)}
-        inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(self.auxiliary.values())}
-        if data is not None:
-            work["data"] = {"format": slot.format, **slot.part}
-            inputs["data"] = InputFile(data)
-        if units is not None:
-            work["units"] = asdict(units)
-        task = {"operation": "train", "auxiliary": list(self.auxiliary), "work": work}
-        with out.open("w+b") as file:
-            outcome = jail.run(task, inputs, {"weightsOut": file})
-        return parse_train_result(
-            strict_json.loads(str(outcome["result"]), what="train"),
-            assigned=units.unit_count if units else slot.record_count or 0,
-            experience=units is not None,
-            declared_metrics=self.info.metric_ids,
-        )
+def _assignment(
+    ledger: Ledger, slot: LedgerSlot, settings: TrainingSettings, info: ModelInfo, start: Path, path_of: PathOf
+) -> Assignment:
+    units = None
+    if slot.unit_start is not None and slot.unit_count is not None:
+        units = Units(slot.seed, slot.unit_start, slot.unit_count)
+    count = slot.record_count if slot.record_start is not None else None
+    return Assignment(
+        round=ledger.round,
+        settings=settings.train_text,
+        seed=slot.seed,
+        info=info,
+        start=start,
+        auxiliary={filled.id: path_of(filled.sha256) for filled in ledger.auxiliary},
+        data=path_of(slot.chunk_sha256) if slot.chunk_sha256 else None,
+        part=DataRange(slot.format, slot.record_start, count) if slot.format else None,
+        records=slot.record_count or 0,
+        units=units,
+        split=slot.split,
+    )
 
 
 def _merge(
