@@ -175,6 +175,40 @@ test("opening an invitation makes this browser a peer, once", async () => {
   assert.deepEqual(training.getState().invitations, []);
 });
 
+/** This browser takes part in a job whose invitation it has read. @param {object} modelInfo @param {object} settings @param {number} activeWorkers */
+function takesPart(modelInfo, settings, activeWorkers = 0) {
+  state.invitations.set(JOB.id, { jobId: JOB.id, state: "modelLoaded", modelInfo, settings });
+  state.control = /** @type {any} */ ({ peerId: "me", peerJob: JOB, invitations: [], participation: { connected: true }, activeWorkers });
+  return /** @type {any} */ (training.getState().job).localWorkers;
+}
+
+test("localWorkers tell what was asked for, what fits here, and what runs", async () => {
+  const units = { maxWorkers: 6, workSource: { inputs: "none" } };
+  const settings = { workers: 8, experience: { unitsPerAssignment: 32 } };
+  await training.setMaxLocalWorkers(64);
+  state.cores = 16;
+  assert.deepEqual(takesPart(units, settings, 5), { requested: 8, capacity: 6, effective: 6, active: 5 });
+  assert.deepEqual(takesPart(units, { ...settings, workers: 2 }), { requested: 2, capacity: 6, effective: 2, active: 0 });
+  assert.deepEqual(takesPart(units, { ...settings, experience: { unitsPerAssignment: 4 } }), { requested: 8, capacity: 6, effective: 4, active: 0 });
+  state.cores = 3;
+  assert.deepEqual(takesPart(units, settings), { requested: 8, capacity: 3, effective: 3, active: 0 });
+  await training.setMaxLocalWorkers(2);
+  assert.deepEqual(takesPart(units, settings), { requested: 8, capacity: 2, effective: 2, active: 0 });
+  // Work over input records is never divided.
+  assert.deepEqual(takesPart({ ...units, workSource: { inputs: "dataset" } }, settings), { requested: 8, capacity: 1, effective: 1, active: 0 });
+  assert.deepEqual(takesPart({ maxWorkers: 6 }, { workers: 8 }), { requested: 8, capacity: 1, effective: 1, active: 0 });
+});
+
+test("a job that was left and is offered again is an invitation again", () => {
+  takesPart({}, {});
+  const control = /** @type {any} */ (state.control);
+  assert.deepEqual(training.getState().invitations, []);
+  state.control = { ...control, peerJob: null };
+  assert.deepEqual(training.getState().invitations, []);
+  state.control = { ...control, peerJob: null, invitations: [JOB.id] };
+  assert.deepEqual(training.getState().invitations.map((/** @type {any} */ [id, entry]) => [id, entry.state]), [[JOB.id, "invited"]]);
+});
+
 test("a token that the server forgot is replaced once", async () => {
   storage.setPeer({ peerId: "old", token: "old" });
   answers["/api/invitations/open"] = () => (identity.known()?.peerId === "old" ? problem(401, "unauthorized") : { jobId: JOB.id, state: "invited" });
@@ -192,6 +226,7 @@ test("choices for this device are remembered, and bad ones refused (C69)", async
   await assert.rejects(training.setBackendPreference(/** @type {any} */ ("tpu")), /auto, cpu, gpu, hybrid/);
   assert.equal(training.getState().maxLocalWorkers, 3);
   assert.equal(new DeviceStorage(undefined).preferences("unknown").maxLocalWorkers, 1);
+  assert.equal(new DeviceStorage(undefined).preferences(128).maxLocalWorkers, 64);
 });
 
 test("a storage that throws costs the memory, not the page", () => {

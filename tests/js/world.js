@@ -10,7 +10,7 @@ const MODULE = new Uint8Array(readFileSync(new URL("../hosts/modules/binaries/pl
 export const WEIGHTS = new Uint8Array(new Float32Array([1, -2, 0.5, 0]).buffer);
 export const DATA = new TextEncoder().encode("eleven data");
 const digest = (/** @type {Uint8Array} */ bytes) => createHash("sha256").update(bytes).digest("hex");
-const ref = (/** @type {Uint8Array} */ bytes) => ({ sha256: digest(bytes), bytes: bytes.length });
+export const ref = (/** @type {Uint8Array} */ bytes) => ({ sha256: digest(bytes), bytes: bytes.length });
 
 export const JOB = { ...golden.server[1].job, module: { fileName: "plus_one.wasm", ...ref(MODULE) } };
 const base64 = (/** @type {Uint8Array} */ bytes) => Buffer.from(bytes).toString("base64");
@@ -54,8 +54,11 @@ class FakeWorker {
   }
 }
 
-/** @param {{train?: boolean, tus?: FakeTus}} [options] */
-export function world({ train = true, tus = new FakeTus() } = {}) {
+/**
+ * @param {{train?: boolean, tus?: FakeTus, cores?: number | "unknown", maxLocalWorkers?: number,
+ *   spawn?: () => import("../../static/weei/training/runner.js").WorkerLike}} [options] `spawn`: instead of Workers that the test speaks for
+ */
+export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWorkers = 2, spawn } = {}) {
   const clock = new FakeClock();
   /** @type {FakeWorker[]} */
   const workers = [];
@@ -84,14 +87,16 @@ export function world({ train = true, tus = new FakeTus() } = {}) {
     base: "http://server.test",
     peer: { peerId: "me", token: "secret" },
     train,
-    environment: { browser: "Firefox", browserVersion: "153", os: "Linux", logicalCores: 2, webgpu: "unavailable" },
-    preferences: { maxLocalWorkers: 2, backendPreference: "auto", gpuMemoryBudgetMiB: 1024 },
+    environment: { browser: "Firefox", browserVersion: "153", os: "Linux", logicalCores: cores, webgpu: "unavailable" },
+    preferences: { maxLocalWorkers, backendPreference: "auto", gpuMemoryBudgetMiB: 1024 },
     store: { get: async () => null, put: async () => {}, delete: async () => {} },
-    spawn: () => {
-      const worker = new FakeWorker();
-      workers.push(worker);
-      return worker;
-    },
+    spawn:
+      spawn ??
+      (() => {
+        const worker = new FakeWorker();
+        workers.push(worker);
+        return worker;
+      }),
     delegate: { changed: () => {}, hint: (jobId, what) => void hints.push([jobId, what]), live: () => {} },
     fetch: answer,
     WebSocket: /** @type {any} */ (FakeSocket),

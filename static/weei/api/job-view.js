@@ -1,5 +1,5 @@
 /** `state.job`: the server's job for its coordinator, and what a participant's peer state tells of it. */
-import { effectiveWorkers } from "../training/workers.js";
+import { effectiveWorkers, MOST_WORKERS } from "../training/workers.js";
 
 /** @typedef {import("../types.js").ControlState} ControlState */
 /** @typedef {Record<string, any>} Job */
@@ -62,8 +62,8 @@ function localWorkers({ job, control, preferences, cores }) {
   const bounds = { limit: preferences.maxLocalWorkers, cores, maxWorkers: workSource?.inputs === "none" ? maxWorkers : 1 };
   return {
     requested,
-    capacity: effectiveWorkers({ ...bounds, requested: 64, units: 64 }),
-    effective: effectiveWorkers({ ...bounds, requested, units: job.settings?.experience?.unitsPerAssignment ?? 64 }),
+    capacity: effectiveWorkers({ ...bounds, requested: MOST_WORKERS, units: MOST_WORKERS }),
+    effective: effectiveWorkers({ ...bounds, requested, units: job.settings?.experience?.unitsPerAssignment ?? MOST_WORKERS }),
     active: control?.activeWorkers ?? 0,
   };
 }

@@ -1,5 +1,5 @@
 /** What this browser remembers: its peer and its owner's choices. A browser that refuses storage remembers for the page's life. */
-import { checkWorkerLimit } from "../training/workers.js";
+import { checkWorkerLimit, isWorkerLimit, MOST_WORKERS } from "../training/workers.js";
 
 const PEER = "weei.peer";
 const PREFERENCES = "weei.preferences";
@@ -30,9 +30,9 @@ export class DeviceStorage {
   /** @param {number | "unknown"} cores @returns {DevicePreferences} */
   preferences(cores) {
     const kept = this.#read(PREFERENCES) ?? {};
-    const limit = Number.isInteger(kept.maxLocalWorkers) && kept.maxLocalWorkers >= 1 ? kept.maxLocalWorkers : cores === "unknown" ? 1 : cores;
+    const asMany = cores === "unknown" ? 1 : Math.min(cores, MOST_WORKERS);
     return {
-      maxLocalWorkers: limit,
+      maxLocalWorkers: isWorkerLimit(kept.maxLocalWorkers) ? kept.maxLocalWorkers : asMany,
       backendPreference: BACKENDS.includes(kept.backendPreference) ? kept.backendPreference : "auto",
       gpuMemoryBudgetMiB: Number.isInteger(kept.gpuMemoryBudgetMiB) && kept.gpuMemoryBudgetMiB > 0 ? kept.gpuMemoryBudgetMiB : 1024,
     };
