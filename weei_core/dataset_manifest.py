@@ -85,19 +85,25 @@ def parse_manifest(data: bytes, info: ModelInfo | None) -> DatasetManifest:
         raise Invalid(
             f"The manifest must be a list of chunks here; found {kind}.", field="manifest", code="not_a_chunk_list"
         )
-    if info is not None and info.is_experience:
-        raise Invalid(
-            "The manifest must be the model package's manifest.json, since this is an experience model; "
-            "found a plain list of chunks.",
-            field="manifest",
-            code="package_needed",
-        )
+    if info is not None:
+        check_needs_no_package(info)
     manifest = manifest_from(value, data.decode())
     if not manifest.chunks:
         raise Invalid(f"The manifest must list 1 to {MAX_CHUNKS} chunks; found an empty list.", field="manifest")
     if info is not None:
         check_manifest_against_model(manifest, info)
     return manifest
+
+
+def check_needs_no_package(info: ModelInfo) -> None:
+    """A plain list of chunks names no units and no auxiliary files, so it is enough for other models only."""
+    if info.is_experience or info.auxiliary_weights:
+        reason = "this is an experience model" if info.is_experience else "the model declares auxiliaryWeights"
+        raise Invalid(
+            f"The manifest must be the model package's manifest.json, since {reason}; found a plain list of chunks.",
+            field="manifest",
+            code="package_needed",
+        )
 
 
 def load_manifest(data: bytes, max_bytes: int) -> JsonValue:

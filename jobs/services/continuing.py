@@ -18,10 +18,12 @@ from jobs.domain.progress import Progress
 from jobs.domain.queue import Item
 from jobs.services.selection import Selection
 from weei_core.checkpoint_file import CheckpointFile, read_header, verify
+from weei_core.checkpoint_metadata import MAX_NEXT_UNIT
 from weei_core.dataset_manifest import DatasetManifest
 from weei_core.errors import Invalid
 from weei_core.model_info import ModelInfo, parse_model_info
-from weei_core.strict_json import EXACT_INT, JsonValue, as_int, as_list, as_number, as_object, shown
+from weei_core.seeds import parse_seed
+from weei_core.strict_json import EXACT_INT, JsonValue, as_int, as_list, as_number, as_object, as_sha256, shown
 from weei_core.training_settings import TrainingSettings, parse_settings
 
 BLOCK = 1 << 20
@@ -50,6 +52,14 @@ class Place:
     progress: Progress = Progress(0, 0, ())
     order: Sequence[int] | None = None
     later: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What the seeds of a job's work come from. `next_unit` counts in experience jobs only."""
+
+    job_seed: int
+    next_unit: int
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,40 @@ class Origin:
         }
         return {name: value for name, value in facts.items() if value is not None}
 
+    def restored_beginning(self, given: int | None) -> Beginning:
+        """Job seed and next unit of the file's experience job, to go on with. `given` is `settings.seed`."""
+        if "experience" not in self.header.metadata:
+            raise Invalid(
+                "To resume, the checkpoint must record the job seed and the next unit (experience); found none. "
+                "Continue with datasetMode new.",
+                field="datasetMode",
+            )
+        saved = as_object(self.header.metadata["experience"], "experience")
+        seed = parse_seed(saved["jobSeed"], "experience.jobSeed")
+        if given not in (None, seed):
+            raise Invalid(
+                f"settings.seed must be left out or be {seed}, the job seed that the checkpoint restores; "
+                f"found {given}.",
+                field="settings.seed",
+            )
+        return Beginning(seed, as_int(saved["nextUnit"], "experience.nextUnit", 0, MAX_NEXT_UNIT))
+
+    def check_auxiliary(self, files: dict[str, str]) -> None:
+        """`files`: SHA-256 by slot. A checkpoint that records auxiliary files goes on with these and no others. One
+        that records none may start a job with some, unless it is resumed."""
+        saved = as_object(self.header.metadata.get("auxiliaryWeights", {}), "auxiliaryWeights")
+        recorded = {slot: as_sha256(sha256, "auxiliaryWeights") for slot, sha256 in saved.items()}
+        if not recorded and not self.resume:
+            return
+        for slot in [*recorded, *files]:
+            if recorded.get(slot) != files.get(slot):
+                raise Invalid(
+                    f"The auxiliary weights {shown(slot)} must be the file that the checkpoint records, "
+                    f"{_file_named(recorded.get(slot))}; found {_file_named(files.get(slot))}.",
+                    field=f"auxiliaryWeights.{slot}"[:200],
+                    code="other_auxiliary",
+                )
+
     def put_state(self, chosen: TrainingSettings) -> Artifact | None:
         """The method's state goes on when the method is the same; another method starts from zero."""
         if not self.header.state_bytes or self._state["method"] != chosen.aggregation.method:
@@ -143,7 +187,7 @@ class Origin:
 
     def place(self, manifest: DatasetManifest, info: ModelInfo) -> Place:
         """With `new` the whole dataset in manifest order. With `resume` the file's rest first, if there is one."""
-        if not self.resume:
+        if not self.resume or not info.reads_data:
             return Place()
         check_resume(self, manifest, info)
         later = self._later(manifest)
@@ -157,9 +201,13 @@ class Origin:
         return [index[i] for i in self.lists.order] if set(self.lists.order) == set(index) else None
 
     def warnings(self, manifest: DatasetManifest) -> list[str]:
-        if self.resume and self.lists.order and self._later(manifest) is None:
+        if self.resume and manifest.chunks and self.lists.order and self._later(manifest) is None:
             return ["chunkOrder of the checkpoint does not hold every chunk; later passes go in manifest order."]
         return []
+
+
+def _file_named(sha256: str | None) -> str:
+    return "none" if sha256 is None else f"SHA-256 {sha256}"
 
 
 def _part(name: str, value: JsonValue) -> Part:

@@ -12,6 +12,7 @@ from checkpoints.models import Checkpoint, JobArtifact
 from checkpoints.services.artifacts import artifact_reference, job_artifact_add
 from jobs.domain.progress import trained_share
 from jobs.models import Chunk, Dataset, Job, Requeued
+from jobs.services.auxiliary import file_slots
 from jobs.services.dealing import order_store, requeued_row
 from jobs.services.events import enqueue, job_event
 from jobs.services.ledger import first_ledger_text
@@ -72,8 +73,9 @@ def _chunk_rows(plan: Plan, dataset: Dataset) -> list[Chunk]:
     return rows
 
 
-def job_create(plan: Plan, owner: Any, dataset: Dataset) -> Job:
-    """The job with its first checkpoint. Call it inside a transaction."""
+def job_create(plan: Plan, owner: Any, dataset: Dataset | None) -> Job:
+    """The job with its first checkpoint; `dataset` is None for a model that reads no data. Call it inside a
+    transaction."""
     files, origin = plan.files, plan.origin
     job = Job(
         owner=owner,
@@ -84,13 +86,14 @@ def job_create(plan: Plan, owner: Any, dataset: Dataset) -> Job:
         model_name=plan.info.name,
         model_info_text=plan.info.text,
         package_text=plan.package.text if plan.package else "",
-        ready_key=ready_key(files.module.sha256, {}),
+        ready_key=ready_key(files.module.sha256, file_slots(plan.info)),
         weight_bytes=plan.weights.bytes,
         settings_text=plan.settings.text,
         job_seed=seeds.format_seed(plan.job_seed),
         dataset=dataset,
         validation_file_id=files.validation.sha256 if files.validation else None,
         validation_format=plan.validation_format,
+        next_unit=plan.next_unit or 0,
     )
     if origin is not None:
         job.first_round = job.round_no = origin.round
@@ -119,6 +122,8 @@ def _references(job: Job, plan: Plan) -> None:
     job_artifact_add(job, files.manifest.sha256, kinds.MANIFEST, files.manifest.name)
     for archive in files.execution:
         job_artifact_add(job, archive.sha256, kinds.ARCHIVE, archive.name)
+    for slot in plan.package.auxiliary_files if plan.package else ():
+        job_artifact_add(job, slot.sha256, kinds.AUXILIARY, slot.file_name)
     if files.validation is not None:
         job_artifact_add(job, files.validation.sha256, kinds.VALIDATION, files.validation.name)
     # The chunks' artifacts were touched, and are referred to, since `dataset_create`.
@@ -137,7 +142,8 @@ def _references(job: Job, plan: Plan) -> None:
 
 def _first_checkpoint(job: Job, plan: Plan) -> Checkpoint:
     origin, schedule, place = plan.origin, plan.settings.validation_schedule, plan.place
-    due = bool(schedule and schedule.enabled and plan.files.validation)
+    has_file = plan.files.validation is not None
+    due = bool(schedule and schedule.enabled and plan.info.can_evaluate(validation_file=has_file))
     seed = None if origin else seeds.format_seed(seeds.initial_weights_seed(plan.job_seed))
     total = len(plan.manifest.chunks)
     return Checkpoint.objects.create(
@@ -155,7 +161,9 @@ def _first_checkpoint(job: Job, plan: Plan) -> Checkpoint:
         settings_text=job.settings_text,
         ledger_text=first_ledger_text(job, seed, plan.weights.sha256, origin.facts() if origin else None),
         remaining_items=total - place.progress.cursor + len(place.progress.requeued),
-        dataset_progress=trained_share(place.progress, total),
+        dataset_epoch=0 if total else job.first_round,
+        dataset_progress=trained_share(place.progress, total) if total else job.first_round,
+        next_unit=plan.next_unit,
         validation=Checkpoint.Validation.DUE if due else Checkpoint.Validation.NONE,
         created=timezone.now(),
     )

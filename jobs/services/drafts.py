@@ -81,12 +81,13 @@ def _prepare(run: Run) -> None:
         datasets_clean(timezone.now())
         plan = prepare(strict_json.as_object(strict_json.loads(run.draft.request_text), "request"), run.step)
         run.step("Saving")
-        dataset = dataset_create(plan)
+        dataset = dataset_create(plan) if plan.info.reads_data else None
         try:
             with transaction.atomic():
                 run.done(job_create(plan, run.draft.owner, dataset))
         except BaseException:
-            dataset.delete()
+            if dataset is not None:
+                dataset.delete()
             raise
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -13,12 +14,15 @@ from checkpoints.models import Checkpoint
 from checkpoints.services.artifacts import artifact_path
 from jobs.models import Job
 from jobs.services import modules
+from jobs.services.auxiliary import filled_slots
 from jobs.services.events import enqueue, job_event
 from jobs.services.lease import kept_alive
-from jobs.services.texts import info_of, parse_settings_text
+from jobs.services.modules import Start
+from jobs.services.texts import info_of, settings_in
 from peers.outbox import hint_job
-from weei_core import js_json
+from weei_core import js_json, seeds
 from weei_core.errors import Conflict, NotFound, WeeiError
+from weei_core.model_package import parse_package
 
 Validation = Checkpoint.Validation
 MAX_REASON_CHARACTERS = 500
@@ -29,7 +33,13 @@ def validation_request(job: Job, round_no: int | None = None) -> Checkpoint:
     info = info_of(job)
     if not info.capabilities.evaluation:
         raise Conflict("The model does not declare evaluation.", field="capabilities.evaluation", code="no_evaluation")
-    if job.validation_file_id is None:
+    if not info.reads_data and not info.evaluation_units:
+        raise Conflict(
+            "The model declares no evaluation units (workSource.evaluationUnits is 0).",
+            field="workSource.evaluationUnits",
+            code="no_evaluation",
+        )
+    if info.reads_data and job.validation_file_id is None:
         raise Conflict("The job was created without a validation file.", field="validation", code="no_validation_file")
     found = Checkpoint.objects.filter(job=job)
     checkpoint = found.order_by("-round").first() if round_no is None else found.filter(round=round_no).first()
@@ -84,15 +94,30 @@ def _lease(now: datetime) -> datetime:
 
 def _evaluate(checkpoint: Checkpoint) -> str:
     job = checkpoint.job
-    info = info_of(job)
-    assert job.validation_file_id is not None
-    with modules.open_jail(job.module_id) as jail:
-        found = modules.evaluate(
-            jail,
-            info,
-            weights=artifact_path(checkpoint.weights_id),
-            data=artifact_path(job.validation_file_id),
-            data_format=job.validation_format,
-            train_text=parse_settings_text(checkpoint.settings_text).train_text,
-        )
+    info, file = info_of(job), job.validation_file_id
+    start = Start(checkpoint.weights_id, filled_slots(job, checkpoint.round))
+    with modules.open_jail(job.module_id, info.auxiliary_weights) as jail:
+        work = evaluation_work(job, checkpoint)
+        found = modules.evaluate(jail, info, start, work, artifact_path(file) if file else None)
     return js_json.dumps({"metrics": found.metrics, "examplesProcessed": found.examples_processed})
+
+
+def evaluation_work(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
+    """What `evaluate` is asked for: of an experience job the same units with the same seed at every checkpoint."""
+    work: dict[str, Any] = {"settings": settings_in(job, checkpoint.settings_text).train_text}
+    if job.validation_file_id is not None:
+        work["data"] = {"format": job.validation_format}
+    if info_of(job).is_experience:
+        seed = seeds.evaluation_seed(seeds.parse_seed(job.job_seed, "jobSeed"))
+        work["units"] = {"seed": seeds.format_seed(seed), "unit_start": 0, "unit_count": _units(job)}
+    return work
+
+
+def _units(job: Job) -> int:
+    """Units that the model generates, or the records of the validation file, which the package counts."""
+    generated = info_of(job).evaluation_units
+    if generated:
+        return generated
+    declared = parse_package(job.package_text.encode()).file.validation
+    assert declared is not None
+    return declared.example_count

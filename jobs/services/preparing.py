@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,19 +12,22 @@ from typing import Any
 from django.utils import timezone
 
 from checkpoints.models import Artifact
-from checkpoints.services.artifacts import artifact_bytes, artifact_new_file, artifact_path
+from checkpoints.services.artifacts import artifact_bytes, artifact_new_file
 from jobs.services import modules
-from jobs.services.continuing import Origin, Place, origin_of, put_range
+from jobs.services.auxiliary import FilledSlot, file_slots
+from jobs.services.continuing import Beginning, Origin, Place, origin_of, put_range
+from jobs.services.modules import Start
 from jobs.services.selection import Selection, selection_of
 from weei_core import js_json, seeds, strict_json
 from weei_core.dataset_manifest import (
     DatasetManifest,
     check_manifest_against_model,
+    check_needs_no_package,
     check_plain_validation,
     match_files,
     parse_manifest,
 )
-from weei_core.errors import Conflict, Invalid, ModelError
+from weei_core.errors import Invalid, ModelError
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo, check_against_weights
 from weei_core.model_package import (
@@ -36,6 +40,8 @@ from weei_core.model_package import (
 )
 from weei_core.training_settings import TrainingSettings, parse_settings
 from weei_core.wgsl_archive import MAX_ARCHIVE_BYTES, check_archive_file, check_archive_modules, parse_wgsl_archive
+
+_EMPTY_LIST = re.compile(rb"\s*\[\s*\]\s*")
 
 Step = Callable[..., None]
 """`step(what, done=0, total=0)` says where the work is."""
@@ -62,6 +68,8 @@ class Plan:
     info: ModelInfo
     weights: Artifact
     job_seed: int
+    next_unit: int | None = None
+    """Of an experience job."""
     origin: Origin | None = None
     state: Artifact | None = None
     """The aggregation state that a continued job goes on with."""
@@ -77,38 +85,32 @@ def prepare(request: dict[str, Any], step: Step) -> Plan:
     manifest, package = _manifest(files)
     _check_execution_files(files, package)
     origin = origin_of(files, request.get("datasetMode"))
-    job_seed = _job_seed(request["settings"])
+    beginning = _beginning(request["settings"], package, origin)
     step("Reading the model")
-    with modules.open_jail(files.module.sha256) as jail:
-        model = _model(jail, job_seed, origin)
-        plan = _plan(request, files, manifest, package, origin, model, job_seed)
-        return replace(plan, warnings=[*plan.warnings, *_inspect_data(plan, jail, step)])
+    with modules.open_jail(files.module.sha256, package.file.auxiliary_weights if package else ()) as jail:
+        model = _model(jail, beginning.job_seed, origin)
+        plan = _plan(request, files, manifest, package, origin, model, beginning)
+        start = Start(plan.weights.sha256, _slots(plan.info, plan.weights))
+        if start.slots:
+            step("Loading the auxiliary weights")
+            modules.load_slots(jail, start)
+        return replace(plan, warnings=[*plan.warnings, *_inspect_data(plan, jail, start, step)])
 
 
 def _manifest(files: Selection) -> tuple[DatasetManifest, ModelPackage | None]:
     """The chunk list, plain or from a package, compared with the files that were selected."""
     data = artifact_bytes(files.manifest.sha256, MAX_PACKAGE_BYTES)
-    if data.strip() == b"[]":
+    if _EMPTY_LIST.fullmatch(data):
         # What is missing depends on the model: chunks, or a package.
         return DatasetManifest((), data.decode()), None
     parsed = parse_any_manifest(data)
     if isinstance(parsed, DatasetManifest):
         match_files(parsed, files.data)
         return parsed, None
-    if parsed.is_experience:
-        raise _wrong_kind("workSource", "a package whose model makes its own data")
     check_selected_module(parsed, files.module)
     check_validation_file(parsed, files.validation)
     match_files(parsed.manifest, files.data, also=parsed.auxiliary_files)
     return parsed.manifest, parsed
-
-
-def _wrong_kind(where: str, found: str) -> Conflict:
-    return Conflict(
-        f"{where}: this version trains models on datasets, without auxiliary weights; found {found}.",
-        field=where,
-        code="wrong_kind",
-    )
 
 
 def _check_execution_files(files: Selection, package: ModelPackage | None) -> None:
@@ -125,10 +127,14 @@ def _check_execution_files(files: Selection, package: ModelPackage | None) -> No
     check_archive_modules(parse_wgsl_archive(artifact_bytes(files.execution[0].sha256, MAX_ARCHIVE_BYTES)), declared)
 
 
-def _job_seed(settings: object) -> int:
-    """`settings.seed`, else 64 random bits. A checkpoint's own seed belongs to a resumed experience job only."""
-    given = settings.get("seed") if isinstance(settings, dict) else None
-    return secrets.randbits(64) if given is None else seeds.parse_seed(given, "settings.seed")
+def _beginning(settings: object, package: ModelPackage | None, origin: Origin | None) -> Beginning:
+    """A resumed experience job goes on with the checkpoint's seed and units. Every other job has `settings.seed`, else
+    64 random bits, and begins at unit 0."""
+    text = settings.get("seed") if isinstance(settings, dict) else None
+    given = None if text is None else seeds.parse_seed(text, "settings.seed")
+    if origin is not None and origin.resume and package is not None and package.is_experience:
+        return origin.restored_beginning(given)
+    return Beginning(secrets.randbits(64) if given is None else given, 0)
 
 
 def _model(jail: Jail, job_seed: int, origin: Origin | None) -> Model:
@@ -153,20 +159,27 @@ def _plan(
     package: ModelPackage | None,
     origin: Origin | None,
     model: Model,
-    job_seed: int,
+    beginning: Beginning,
 ) -> Plan:
     """Every check that needs what the module said of itself."""
     info, size = model.info, model.weights.bytes
     check_against_weights(info, size)
     if package is not None:
         check_package_against_module(package, info, size, files.module)
-    elif info.is_experience or not manifest.chunks:
-        parse_manifest(manifest.text.encode(), info)  # refuses, and says what is missing
-    else:
+    elif manifest.chunks:
+        check_needs_no_package(info)
         check_manifest_against_model(manifest, info)
-    if info.auxiliary_weights:
-        raise _wrong_kind("auxiliaryWeights", f"a model with {len(info.auxiliary_weights)} of them")
-    chosen = parse_settings(request["settings"], for_experience=False, info=info, weight_bytes=size)
+    else:
+        parse_manifest(manifest.text.encode(), info)  # refuses, and says what is missing
+    if origin is not None:
+        origin.check_auxiliary(file_slots(info))
+    chosen = parse_settings(
+        request["settings"],
+        for_experience=info.is_experience,
+        info=info,
+        continued_from=origin.round if origin else None,
+        weight_bytes=size,
+    )
     return Plan(
         name=(str(request.get("name") or "").strip() or info.name)[:120],
         files=files,
@@ -175,13 +188,19 @@ def _plan(
         settings=chosen,
         info=info,
         weights=model.weights,
-        job_seed=job_seed,
+        job_seed=beginning.job_seed,
+        next_unit=beginning.next_unit if info.is_experience else None,
         origin=origin,
         state=origin.put_state(chosen) if origin else None,
         place=origin.place(manifest, info) if origin else Place(),
         validation_format=_validation_format(files, manifest, package, info),
         warnings=[*model.warnings, *(origin.warnings(manifest) if origin else ())],
     )
+
+
+def _slots(info: ModelInfo, weights: Artifact) -> list[FilledSlot]:
+    """What fills the slots at the first checkpoint: files, and as snapshots its own weights."""
+    return [FilledSlot(slot.id, slot.sha256 or weights.sha256, slot.bytes) for slot in info.auxiliary_weights]
 
 
 def _validation_format(
@@ -196,9 +215,9 @@ def _validation_format(
     return manifest.chunks[0].format
 
 
-def _inspect_data(plan: Plan, jail: Jail, step: Step) -> list[str]:
+def _inspect_data(plan: Plan, jail: Jail, start: Start, step: Step) -> list[str]:
     """Let the module read every chunk and the validation file, if it can look at them. Returns warnings."""
-    if not plan.info.capabilities.inspection:
+    if not plan.info.capabilities.inspection or not plan.info.reads_data:
         return []
     given = [(chunk.sha256, chunk.format) for chunk in plan.manifest.chunks]
     names = [f"Chunk {strict_json.shown(chunk.id)}" for chunk in plan.manifest.chunks]
@@ -209,13 +228,9 @@ def _inspect_data(plan: Plan, jail: Jail, step: Step) -> list[str]:
         described = plan.package.file.validation if plan.package else None
         declared.append(described.example_count if described else None)
     step("Reading the data", 0, len(given))
-    found = modules.inspect(
-        jail,
-        artifact_path(plan.weights.sha256),
-        given,
-        lambda done: step("Reading the data", done, len(given)),
-    )
-    return _compare_counts(names, declared, found, exact=plan.info.capabilities.record_ranges)
+    found = modules.inspect(jail, start, given, lambda done: step("Reading the data", done, len(given)))
+    exact = plan.info.capabilities.record_ranges or plan.info.is_experience
+    return _compare_counts(names, declared, found, exact=exact)
 
 
 def _compare_counts(
@@ -224,7 +239,7 @@ def _compare_counts(
     """Refuse what cannot be read and what holds fewer examples than are dealt; all at once. Returns warnings.
 
     A module may find fewer examples than the manifest says: its own count weighs the update. Where chunks are cut
-    into ranges of records, both must agree, or a range would end behind the data.
+    into ranges of records, or records are units, both must agree, or a range would end behind the data.
     """
     problems, warnings = [], []
     for name, most, count in zip(names, declared, found, strict=False):

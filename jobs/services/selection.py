@@ -22,7 +22,7 @@ class _Named(Exact):
 
 @dataclass(frozen=True)
 class Selection:
-    """`data`: chunks. `execution`: a WGSL archive."""
+    """`data`: chunks and auxiliary weights. `execution`: a WGSL archive."""
 
     module: FoundFile
     manifest: FoundFile

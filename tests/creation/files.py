@@ -64,8 +64,8 @@ def model_info() -> dict[str, Any]:
     }
 
 
-def file(*, weights: Any = None, state: Any = None, method: Any = "fedavgm", **fields: Any) -> bytes:
-    """A file of round 7 by hand: version 1, or 2 with a state. `fields` go over the metadata; None takes one away."""
+def file(*, weights: Any = None, state: Any = None, method: Any = "fedavgm", round: Any = 7, **fields: Any) -> bytes:
+    """A file by hand: version 1, or 2 with a state. `fields` go over the metadata; None takes one away."""
     body: bytes = floats() if weights is None else weights
     module = digits("digits.wasm")
     settings = {key: value for key, value in SETTINGS.items() if key not in ("seed", "epochs")}
@@ -75,9 +75,9 @@ def file(*, weights: Any = None, state: Any = None, method: Any = "fedavgm", **f
         "module": described(module, artifactId="m", fileName="digits.wasm"),
         "modelInfo": model_info(),
         "settings": {**settings, "rounds": 3},
-        "round": 7,
+        "round": round,
         "checkpoint": described(
-            body, artifactId="w", kind="checkpoint", fileName="w.f32", format="float32-le", round=7
+            body, artifactId="w", kind="checkpoint", fileName="w.f32", format="float32-le", round=round
         ),
         "metrics": {"values": {"loss": 0.25}, "examplesProcessed": 375},
         "incomplete": False,

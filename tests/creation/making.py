@@ -45,6 +45,7 @@ def put(name: str, data: bytes) -> dict[str, Any]:
 def request(
     *,
     module: bytes | None = None,
+    module_name: str = "digits.wasm",
     manifest: Any = None,
     chunks: dict[str, bytes] | None = None,
     validation: bytes | None = None,
@@ -53,14 +54,14 @@ def request(
     name: str | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
-    """A request for a digits job. `manifest` is bytes or JSON; `chunks` are files by name; `settings` go over the
-    defaults, None takes one away."""
+    """A request for a digits job. `manifest` is bytes or JSON; `chunks` are files by name, auxiliary ones too;
+    `settings` go over the defaults, None takes one away."""
     if chunks is None:
         chunks = {file: digits(f"data/{file}") for file in CHUNKS}
     text = digits("data/manifest.json") if manifest is None else manifest
     body = text if isinstance(text, bytes) else json.dumps(text).encode()
     made: dict[str, Any] = {
-        "module": put("digits.wasm", digits("digits.wasm") if module is None else module),
+        "module": put(module_name, digits("digits.wasm") if module is None else module),
         "manifest": put("manifest.json", body),
         "files": [put(file, data) for file, data in chunks.items()],
         "settings": {key: value for key, value in {**SETTINGS, **settings}.items() if value is not None},

@@ -265,44 +265,9 @@ def test_refuses_chunks_whose_checkpoints_would_be_too_large(user):
     assert (draft.error_field, "1048576" in draft.error) == ("manifest", True)
 
 
-EXPERIENCE = {
-    "kind": "experience",
-    "inputs": "none",
-    "unit": {"id": "episode", "label": "Episodes"},
-    "unitsPerAssignment": {"default": 32, "minimum": 1, "maximum": 4096},
-}
-
-
-@pytest.mark.parametrize("entries", [(), (chunk(),)], ids=["empty list", "chunks"])
-def test_says_that_an_experience_model_needs_a_package(entries, user):
-    """C54."""
-    made = tiny(model({"workSource": EXPERIENCE, "dataFormats": []}), chunk())
-    if not entries:
-        made |= {"manifest": [], "chunks": {}}
-    assert refused(user, **made).error_code == "package_needed"
-
-
 def inline(value):
     text = (json.dumps(value, indent=2) + "\n").encode()
     return {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
-
-
-def test_refuses_an_experience_package_for_now(user):
-    made = package()
-    del made["validation"]
-    made["workSource"] = EXPERIENCE
-    made["inlineJson"]["dataset-manifest.json"] = []
-    made["execution"]["datasetManifest"].update(bytes=3, sha256=hashlib.sha256(b"[]\n").hexdigest())
-    draft = refused(user, manifest=made, chunks={})
-    assert (draft.error_code, draft.error_field) == ("wrong_kind", "workSource")
-    assert "trains models on datasets" in draft.error
-
-
-def test_refuses_a_model_with_auxiliary_weights_for_now(user):
-    slot = {"id": "old", "role": "opponent", "bytes": 16, "source": {"kind": "initial"}}
-    extra = '(func (export "loadAuxiliary") (param i32 i32) (result i32) unreachable)'
-    draft = refused(user, **tiny(model({"auxiliaryWeights": [slot]}, extra=extra)))
-    assert (draft.error_code, draft.error_field) == ("wrong_kind", "auxiliaryWeights")
 
 
 def test_refuses_the_wrong_module_for_a_package(user):

@@ -111,13 +111,13 @@ NOW = Group(
         Entry(
             "wrong_kind",
             "This kind of job cannot do that",
-            "Shuffling needs chunks, and this version trains models on datasets without auxiliary weights.",
-            "Use a dataset model without auxiliary weights.",
+            "Shuffling needs chunks, and a model that makes its own data has none.",
+            "Nothing to do: such a job plays new units every round.",
         ),
         Entry(
             "no_evaluation",
             "The model cannot evaluate",
-            "Its module does not declare evaluation.",
+            "Its module does not declare evaluation, or makes its own data and declares no units for it.",
             "Switch validation off in the settings.",
         ),
         Entry(

@@ -28,7 +28,8 @@ FILES = Group(
         Entry(
             "package_needed",
             "This model needs its package",
-            "A model that makes its own data describes itself in a package manifest; a plain list is not enough.",
+            "A model that makes its own data, or has auxiliary weights, comes with a package manifest; a plain list of "
+            "chunks is not enough.",
             "Choose the manifest.json that came with the model.",
         ),
         Entry(
@@ -109,6 +110,12 @@ FILES = Group(
             "These are not the chunks of the checkpoint",
             "Restoring the saved progress needs the same chunk ids.",
             "Choose the same data, or continue with a new dataset.",
+        ),
+        Entry(
+            "other_auxiliary",
+            "These are not the auxiliary weights of the checkpoint",
+            "The checkpoint records hashes of its auxiliary files; a job that continues from it uses the same ones.",
+            "Choose the model and the auxiliary files that the checkpoint was made with.",
         ),
         Entry(
             "worker_lost",
