@@ -72,7 +72,7 @@ def place_of(header: CheckpointFile, records: list[int], *, cuts: bool):
     from jobs.services.continuing import Origin  # needs Django, which the rest of the simulation does not
 
     chunks = [SimpleNamespace(id=f"chunk-{index}", example_count=count) for index, count in enumerate(records)]
-    info = SimpleNamespace(capabilities=SimpleNamespace(record_ranges=cuts))
+    info = SimpleNamespace(capabilities=SimpleNamespace(record_ranges=cuts), reads_data=True)
     return Origin(Path("unused"), header, resume=True).place(
         cast(DatasetManifest, SimpleNamespace(chunks=chunks)), cast(ModelInfo, info)
     )
