@@ -3,7 +3,7 @@
 import time
 
 from tests.browser.people import Coordinator
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 
 HINTS = 'for (let i = 0; i < 3; i += 1) document.dispatchEvent(new CustomEvent("weei:status"))'
 

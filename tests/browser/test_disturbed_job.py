@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.people import Coordinator, Participant, wait_until
 from tests.browser.raw import RawChromium
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 from tests.stack.stack import Stack
 
 PASSES = 3

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import CHUNKS, Coordinator, Participant
-from tests.stack.digits import FACTS
+from tests.stack.model_jobs import FACTS
 
 # No exception, no console error, no policy violation and no failed request on any page, after every test.
 pytestmark = pytest.mark.usefixtures("nobody_complains")

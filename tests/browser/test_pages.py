@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import Coordinator, Participant, wait_until
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 SCREENSHOTS = Path(__file__).resolve().parent.parent.parent / "test-results" / "screenshots"

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import Participant
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import CHUNKS, FILES, Coordinator, Participant
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 
 NO_MEMORY = """
 const refuse = () => { throw new RangeError("WebAssembly.Memory(): could not allocate memory"); };

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.people import Coordinator, Participant, wait_until
-from tests.stack.digits import DigitsJob
+from tests.stack.model_jobs import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 # So many passes that the job outlives the tests, and some seconds for each part.

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from tests.stack.digits import Agent, DigitsJob
+from tests.stack.model_jobs import Agent, DigitsJob
 from tests.stack.shared import shared_environment
 from tests.stack.stack import Stack
 

@@ -2,7 +2,7 @@
 
 import random
 
-from tests.stack.digits import Agent, DigitsJob
+from tests.stack.model_jobs import Agent, DigitsJob
 from tests.stack.stack import SERVICES
 
 PASSES = 6

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.stack.digits import Agent, DigitsJob
+from tests.stack.model_jobs import Agent, DigitsJob
 from tests.stack.stack import Stack
 
 OUTAGE_SECONDS = 15

@@ -1,4 +1,4 @@
-"""The digits job and its agents, on a running stack."""
+"""Jobs of the reference models and their agents, on a running stack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from checkpoints.services.artifacts import artifact_put_bytes
 from jobs.services.drafts import draft_create
 from peers.services.invitations import invitation_create
 
-folder = settings.REFERENCE_MODELS_DIR / "digits"
+folder = settings.REFERENCE_MODELS_DIR / model
 preset = json.loads((folder / "preset.json").read_text())
 
 def put(name):
@@ -28,10 +28,12 @@ def put(name):
     return {"fileName": Path(name).name, "bytes": made.bytes, "sha256": made.sha256}
 
 request = {
-    "name": "Digits", "module": put(preset["module"]), "manifest": put(preset["manifest"]),
-    "files": [put(name) for name in preset["files"]], "validation": put(preset["validation"]),
+    "name": preset["name"], "module": put(preset["module"]), "manifest": put(preset["manifest"]),
+    "files": [put(name) for name in preset["files"]],
     "settings": {**preset["settings"], "coordinatorParticipates": False, **chosen},
 }
+if preset.get("validation"):
+    request["validation"] = put(preset["validation"])
 answer = str(draft_create(User.objects.get_or_create(username="alice")[0], request).pk)
 """
 
@@ -42,6 +44,13 @@ draft = JobDraft.objects.get(pk=draft_id)
 answer = {"state": draft.state, "error": draft.error}
 if draft.job:
     answer |= {"job": str(draft.job_id), "link": invitation_create(draft.job, uses=20)[1]}
+"""
+
+ACTIVE = """
+from jobs.models import Job
+from jobs.services.dealing import active_members
+from django.utils import timezone
+answer = active_members(Job.objects.get(pk=job_id), timezone.now()).count()
 """
 
 START = """
@@ -58,6 +67,7 @@ if answer >= wanted:
 FACTS = """
 from checkpoints.models import Checkpoint
 from jobs.models import Attempt, Job, Slot
+from jobs.services.settling import slot_item_id
 job = Job.objects.get(pk=job_id)
 made = list(Checkpoint.objects.filter(job=job).order_by("round"))
 answer = {
@@ -66,7 +76,7 @@ answer = {
     "attempts": sorted(set(Attempt.objects.filter(slot__round__job=job).values_list("state", flat=True))),
     "expired": Attempt.objects.filter(slot__round__job=job, state="expired").count(),
     "trained": [
-        [s.round.pass_no, s.chunk.chunk_id]
+        [s.round.pass_no, slot_item_id(s)]
         for s in Slot.objects.filter(round__job=job, status="received").select_related("round", "chunk")
     ],
 }
@@ -86,12 +96,14 @@ answer = {
 """
 
 
-class DigitsJob:
-    """A digits job that was made through the `slow` worker."""
+class ModelJob:
+    """A job of the preset in reference_models/<model>, made through the `slow` worker."""
+
+    model: str
 
     def __init__(self, stack: Stack, **chosen: Any) -> None:
         self.stack = stack
-        draft = stack.shell(CREATE, chosen=chosen)
+        draft = stack.shell(CREATE, model=self.model, chosen=chosen)
         found: dict[str, Any] = {}
 
         def made() -> bool:
@@ -105,6 +117,10 @@ class DigitsJob:
     def link_at(self, other: Stack) -> str:
         """The invitation as it looks at another web process of the same installation."""
         return self.link.replace(self.stack.url, other.url)
+
+    def wait_for_participants(self, wanted: int) -> None:
+        """Until so many are ready."""
+        self.stack.wait(lambda: self.stack.shell(ACTIVE, job_id=self.id) >= wanted, 60, f"{wanted} ready participants")
 
     def start(self, wanted: int) -> None:
         """Start when so many participants are ready."""
@@ -139,12 +155,19 @@ class DigitsJob:
         return found
 
 
+class DigitsJob(ModelJob):
+    model = "digits"
+
+
+class CartPoleJob(ModelJob):
+    model = "cartpole"
+
+
 class Agent:
     """`weei-agent` as its user would start it; ends with the block."""
 
     def __init__(self, stack: Stack, link: str, name: str, *options: str) -> None:
-        path = stack.folder / f"{name}.jsonl"
-        self._output = path.open("w+")
+        self._output = (stack.folder / f"{name}.jsonl").open("a+")
         command = [sys.executable, "-m", "weei_agent", link, "--yes", "--json", "--name", name]
         command += ["--state-dir", str(stack.folder / "agents"), "--workers", "1", *options]
         self.process = subprocess.Popen(command, stdout=self._output, stderr=subprocess.STDOUT, cwd=ROOT)
@@ -156,7 +179,11 @@ class Agent:
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
+        self.kill()
+
+    def kill(self) -> None:
         self.process.kill()
+        self.process.wait(10)
         self._output.close()
 
     def events(self) -> list[dict[str, Any]]:
