@@ -28,7 +28,13 @@ async function train(id, inputs) {
   });
   // The one copy of the weights: out of the module's memory, into a Blob that can be sliced again for every retry.
   const weights = new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (view)]);
-  post(FromTrainer.result, id, { weights, result, info: { id: info.id, version: info.version } });
+  const metrics = declaredMetrics(info, result.metrics);
+  post(FromTrainer.result, id, { weights, result: { ...result, metrics }, info: { id: info.id, version: info.version } });
+}
+
+/** Others are no part of an update. @param {import("./types.js").ModelInfo} info @param {Record<string, number>} metrics */
+function declaredMetrics({ metrics: declared = [] }, metrics) {
+  return Object.fromEntries(Object.entries(metrics).filter(([id]) => declared.some((metric) => metric.id === id)));
 }
 
 /** Whether this device can hold the module at all, and what the module says of itself. @param {number} id @param {WebAssembly.Module} module */

@@ -1,7 +1,10 @@
 /** The contract suite inside a Worker of a real browser: what tests/js/abi.test.js does in Node, on the same files. */
+import { sha256 } from "/static/weei/hash.js";
 import { AbiHost } from "/static/weei/host/abi.js";
 import { trainAssignment } from "/static/weei/host/assignment.js";
 import { compileModule } from "/static/weei/host/module.js";
+import { WorkerPool } from "/static/weei/training/pool.js";
+import { mergeRanges, worksOf } from "/static/weei/training/ranges.js";
 
 const file = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
 const json = async (name) => (await fetch(name)).json();
@@ -15,18 +18,48 @@ function shown(event) {
   return { ...rest, hex: [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("") };
 }
 
+async function weightsOf(module, source) {
+  if (typeof source === "string") return file(`/${source}`);
+  const host = await AbiHost.create(module);
+  host.getModelInfo();
+  return host.view(host.createInitialWeights(source.seed)).slice();
+}
+
 const tasks = {
-  /** One digits assignment, with every call. */
-  async digits({ work }) {
-    const module = await compileModule(await file("/reference_models/digits/digits.wasm"));
-    const first = await AbiHost.create(module);
-    first.getModelInfo();
-    const weights = first.view(first.createInitialWeights("7")).slice();
+  /** One assignment of tests/hosts/plans.py, with every call. */
+  async assignment({ plan }) {
+    const module = await compileModule(await file(`/${plan.module}`));
+    const auxiliary = [];
+    for (const slot of plan.auxiliary) auxiliary.push({ id: slot.id, bytes: await weightsOf(module, slot.file) });
+    const weights = await weightsOf(module, plan.weights);
+    const data = plan.data && (await file(`/${plan.data}`));
     const calls = [];
-    const data = await file("/reference_models/digits/data/train-001.bin");
     const options = { onProgress: () => {}, trace: (event) => calls.push(shown(event)) };
-    const { view } = await trainAssignment({ module, weights, auxiliary: [], work, data }, options);
-    return { weights: btoa(String.fromCharCode(...view)), calls };
+    const { view } = await trainAssignment({ module, weights, auxiliary, work: plan.work, data }, options);
+    return { sha256: await sha256(new Blob([view])), calls };
+  },
+
+  /** A plan's assignment, divided, on two training Workers. */
+  async divided({ plan, split }) {
+    const module = await compileModule(await file(`/${plan.module}`));
+    const start = new Blob([await weightsOf(module, plan.weights)]);
+    const pool = new WorkerPool(() => new Worker("/static/weei/train-worker.js", { type: "module" }), () => 2);
+    const limits = { stallMinutes: 1, signal: new AbortController().signal };
+    const ranges = await pool.train({ module, weights: start, auxiliary: [] }, await worksOf({ ...plan.work, split }), limits);
+    pool.terminate();
+    const { weights, result } = await mergeRanges(start, ranges, limits.signal);
+    return { sha256: await sha256(weights), result };
+  },
+
+  /** The golden merges of divided assignments: the SHA-256 of each. */
+  async ranges() {
+    const found = [];
+    for (const { start, parts } of await json("/tests/golden/ranges.json")) {
+      const ranges = parts.map(({ weights, ...result }) => ({ weights: new Blob([hex(weights)]), result }));
+      const { weights } = await mergeRanges(new Blob([hex(start)]), ranges, new AbortController().signal);
+      found.push(await sha256(weights));
+    }
+    return found;
   },
 
   /** What the untrained digits model says of an image, and how many examples it finds in a chunk. */

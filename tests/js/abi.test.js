@@ -67,6 +67,36 @@ test("a Blob is placed by the same calls as an array", async () => {
   assert.deepEqual(entries, without);
 });
 
+/** `plus_one` with room for large files: its memory may grow to 4 GiB instead of 4 MiB. */
+function roomyModule() {
+  const bytes = Buffer.from(read(golden.module));
+  const memory = bytes.indexOf(Buffer.from([5, 4, 1, 1, 2, 64]));
+  assert.ok(memory > 0);
+  return compileModule(new Uint8Array(Buffer.concat([bytes.subarray(0, memory), Buffer.from([5, 6, 1, 1, 2, 0x80, 0x80, 4]), bytes.subarray(memory + 6)])));
+}
+
+test("auxiliary weights are copied from their Blob piece by piece; it is never read whole", async () => {
+  const data = Uint8Array.from({ length: 20 * 1024 * 1024 + 4 }, (_, index) => (index * 7 + (index >>> 16)) % 251);
+  const blob = new Blob([data]);
+  /** @type {number[]} */
+  const pieces = [];
+  const slice = (/** @type {number} */ from, /** @type {number} */ to) => {
+    const piece = blob.slice(from, to);
+    pieces.push(piece.size);
+    return piece;
+  };
+  /** @type {number[]} */
+  const places = [];
+  const host = await AbiHost.create(await roomyModule(), { trace: (event) => "write" in event && event.data.length > 1000 && places.push(event.write) });
+  host.getModelInfo();
+  await host.loadModel(hex(golden.weightsHex));
+  await host.loadAuxiliary("large", /** @type {any} */ ({ size: blob.size, slice }));
+  assert.deepEqual(pieces, [8 * 1024 * 1024, 8 * 1024 * 1024, 4 * 1024 * 1024 + 4]);
+  const [pointer = 0] = places;
+  assert.deepEqual(places, [pointer, pointer + 8 * 1024 * 1024, pointer + 16 * 1024 * 1024]);
+  assert.ok(Buffer.from(host.read({ pointer, bytes: data.length })).equals(data));
+});
+
 /**
  * The browser runs only modules that the server's jail accepted by hash. These codes, and `answers_differ`, are the jail's alone: the time
  * limit is the control Worker's watchdog (runner.test.js), memory is the device's, and only some refused features can be seen from outside.

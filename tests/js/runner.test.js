@@ -33,6 +33,19 @@ test("trains twice in one Worker, each on a fresh instance, from the same Blob (
   runner.terminate();
 });
 
+test("metrics that the module does not declare are no part of its update", async () => {
+  const bytes = Buffer.from(readFileSync(new URL("plus_one.wasm", binaries)));
+  const declared = bytes.indexOf('"id":"loss"');
+  assert.ok(declared > 0);
+  bytes.write('"id":"lost"', declared);
+  const runner = new TrainingRunner(spawnNodeWorker);
+  const { result } = await runner.train({ ...(await inputs("plus_one")), module: await compileModule(new Uint8Array(bytes)) }, forever());
+  assert.deepEqual(result.metrics, {});
+  const { result: honest } = await runner.train(await inputs("plus_one"), forever());
+  assert.deepEqual(honest.metrics, { loss: 0.5 });
+  runner.terminate();
+});
+
 test("inspecting tells what the module says of itself", async () => {
   const runner = new TrainingRunner(spawnNodeWorker);
   const { info } = await runner.inspect(await compiled("plus_one"), forever());

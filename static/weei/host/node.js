@@ -3,12 +3,12 @@
  * `--liftoff-only` or `--no-liftoff` before the file name. Prints one JSON object: the SHA-256 of the weights, the result, and every call
  * with its addresses and request bytes.
  *
- * plan.json: `{module, weights, auxiliary?: [{id, file}], data?, work}`; paths are relative to the plan; `weights` may be `{seed}`.
+ * plan.json: `{module, weights, auxiliary?: [{id, file}], data?, work}`; paths are relative to the working directory. Instead of a file of
+ * weights there may be `{seed}`: the initial weights of that seed.
  */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
 import process from "node:process";
 
 import { AbiHost } from "./abi.js";
@@ -16,7 +16,7 @@ import { trainAssignment } from "./assignment.js";
 import { compileModule } from "./module.js";
 
 /** @param {string} path @returns {Uint8Array<ArrayBuffer>} */
-const readFile = (path) => new Uint8Array(readFileSync(path));
+const file = (path) => new Uint8Array(readFileSync(path));
 
 /** @param {WebAssembly.Module} module @param {string} seed */
 async function initialWeights(module, seed) {
@@ -39,10 +39,12 @@ export function shown(event) {
 /** @param {string} planPath */
 export async function runPlan(planPath) {
   const plan = JSON.parse(readFileSync(planPath, "utf8"));
-  const file = (/** @type {string} */ name) => readFile(resolve(dirname(planPath), name));
   const module = await compileModule(file(plan.module));
-  const weights = typeof plan.weights === "string" ? file(plan.weights) : await initialWeights(module, plan.weights.seed);
-  const auxiliary = (plan.auxiliary ?? []).map((/** @type {{id: string, file: string}} */ slot) => ({ id: slot.id, bytes: file(slot.file) }));
+  const weightsOf = async (/** @type {string | {seed: string}} */ source) =>
+    typeof source === "string" ? file(source) : initialWeights(module, source.seed);
+  const auxiliary = [];
+  for (const slot of plan.auxiliary ?? []) auxiliary.push({ id: slot.id, bytes: await weightsOf(slot.file) });
+  const weights = await weightsOf(plan.weights);
   /** @type {object[]} */
   const calls = [];
   const inputs = { module, weights, auxiliary, work: plan.work, ...(plan.data ? { data: file(plan.data) } : {}) };
@@ -53,7 +55,7 @@ export async function runPlan(planPath) {
 if (process.argv[1] && import.meta.url.endsWith("/host/node.js") && process.argv[1].endsWith("node.js")) {
   const [plan, flag, out] = process.argv.slice(2);
   try {
-    const { weights, ...report } = await runPlan(resolve(/** @type {string} */ (plan)));
+    const { weights, ...report } = await runPlan(/** @type {string} */ (plan));
     if (flag === "--out" && out) writeFileSync(out, weights);
     process.stdout.write(`${JSON.stringify(report)}\n`);
   } catch (error) {
