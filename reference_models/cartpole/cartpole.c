@@ -5,7 +5,7 @@
 #include "episode.h"
 #include "reinforce.h"
 
-#define DEFAULT_LEARNING_RATE 0.02
+#define DEFAULT_LEARNING_RATE 0.05
 
 enum { MOST_UNITS = 4096 };
 
@@ -86,36 +86,53 @@ static void write_metrics(json_writer *w, uint64_t steps, uint32_t episodes) {
     json_number(w, (double)steps / (double)episodes);
 }
 
+typedef struct {
+    uint32_t total, played;  // episodes
+    uint64_t steps, updates;
+} run;
+
+static void report(const run *r) {
+    write_metrics(weei_begin_progress(r->played, r->total, r->updates), r->steps, r->played);
+    weei_send_progress();
+}
+
+// Plays a batch with the policy as it stands, then updates the policy on it once for each local epoch.
+static bool train_batch(run *r, episode *batch, uint32_t count, const weei_experience *work,
+                        const weei_settings *settings) {
+    policy p = policy_of(weights);
+    for (uint32_t i = 0; i < count; i++) {
+        episode_play(&batch[i], &p, work->seed, work->unit_start + r->played + i);
+        r->steps += batch[i].steps;
+    }
+    r->played += count;
+    for (uint32_t epoch = 0; epoch < settings->local_epochs; epoch++) {
+        learner_update(&learning, weights, batch, count, (float)settings->learning_rate);
+        if (!all_finite((float *)weights)) return give_up_weights(r->played);
+        r->updates += 1;
+        report(r);
+    }
+    return true;
+}
+
 static bool train(episode *batch, const weei_experience *work, const weei_settings *settings, json_writer *result) {
-    uint64_t steps = 0, updates = 0;
-    for (uint32_t done = 0; done < work->unit_count;) {
-        uint32_t left = work->unit_count - done, count = left < settings->batch_size ? left : settings->batch_size;
-        policy p = policy_of(weights);
-        for (uint32_t i = 0; i < count; i++) {
-            episode_play(&batch[i], &p, work->seed, work->unit_start + done + i);
-            steps += batch[i].steps;
-        }
-        for (uint32_t epoch = 0; epoch < settings->local_epochs; epoch++)
-            learner_update(&learning, weights, batch, count, (float)settings->learning_rate);
-        done += count;
-        updates += settings->local_epochs;
-        if (!all_finite((float *)weights)) return give_up_weights(done);
-        write_metrics(weei_begin_progress(done, work->unit_count, updates), steps, done);
-        weei_send_progress();
+    run r = {.total = work->unit_count};
+    while (r.played < r.total) {
+        uint32_t left = r.total - r.played, count = left < settings->batch_size ? left : settings->batch_size;
+        if (!train_batch(&r, batch, count, work, settings)) return false;
     }
 
     json_open(result, '{');
     weei_write_buffer(result, "weights", weights, WEIGHT_BYTES);
     json_key(result, "metrics");
     json_open(result, '{');
-    write_metrics(result, steps, work->unit_count);
+    write_metrics(result, r.steps, r.played);
     json_close(result, '}');
     json_key(result, "examplesProcessed");
-    json_integer(result, work->unit_count);
+    json_integer(result, r.played);
     json_key(result, "uniqueExamples");
-    json_integer(result, work->unit_count);
+    json_integer(result, r.played);
     json_key(result, "optimizerSteps");
-    json_integer(result, updates);
+    json_integer(result, r.updates);
     json_close(result, '}');
     return true;
 }

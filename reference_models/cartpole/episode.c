@@ -19,7 +19,8 @@ static void play(episode *e, const policy *p, uint64_t seed, uint64_t unit, bool
         int action = greedily ? preference > 0 : by_probability(preference, &r);
         e->actions[e->steps++] = (uint8_t)action;
         cartpole_step(&c, action);
-    } while (e->steps < MOST_STEPS && !cartpole_has_fallen(&c));
+        e->fell = cartpole_has_fallen(&c);
+    } while (!e->fell && e->steps < MOST_STEPS);
 }
 
 void episode_play(episode *e, const policy *p, uint64_t seed, uint64_t unit) { play(e, p, seed, unit, false); }

@@ -7,6 +7,7 @@
 
 typedef struct {
     uint32_t steps;  // 1 to MOST_STEPS; also the return, as each step earns 1
+    bool fell;       // else the limit cut it
     float observations[MOST_STEPS][INPUTS];
     uint8_t actions[MOST_STEPS];
 } episode;
