@@ -6,25 +6,20 @@ import contextlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from tests.stack.stack import ROOT, Stack
 
 CREATE = """
-import json
 from pathlib import Path
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from checkpoints.services.artifacts import artifact_put_bytes
 from jobs.services.drafts import draft_create
-from peers.services.invitations import invitation_create
-
-folder = settings.REFERENCE_MODELS_DIR / model
-preset = json.loads((folder / "preset.json").read_text())
 
 def put(name):
-    made = artifact_put_bytes((folder / name).read_bytes(), timezone.now())
+    made = artifact_put_bytes(Path(folder, name).read_bytes(), timezone.now())
     return {"fileName": Path(name).name, "bytes": made.bytes, "sha256": made.sha256}
 
 request = {
@@ -97,13 +92,11 @@ answer = {
 
 
 class ModelJob:
-    """A job of the preset in reference_models/<model>, made through the `slow` worker."""
+    """A job of `preset`, whose files lie in `folder`, made through the `slow` worker."""
 
-    model: str
-
-    def __init__(self, stack: Stack, **chosen: Any) -> None:
+    def __init__(self, stack: Stack, folder: Path, preset: dict[str, Any], **chosen: Any) -> None:
         self.stack = stack
-        draft = stack.shell(CREATE, model=self.model, chosen=chosen)
+        draft = stack.shell(CREATE, folder=str(folder), preset=preset, chosen=chosen)
         found: dict[str, Any] = {}
 
         def made() -> bool:
@@ -155,12 +148,20 @@ class ModelJob:
         return found
 
 
+def preset_of(model: str) -> tuple[Path, dict[str, Any]]:
+    """The folder of a shipped model, and its preset."""
+    folder = ROOT / "reference_models" / model
+    return folder, json.loads((folder / "preset.json").read_text())
+
+
 class DigitsJob(ModelJob):
-    model = "digits"
+    def __init__(self, stack: Stack, **chosen: Any) -> None:
+        super().__init__(stack, *preset_of("digits"), **chosen)
 
 
 class CartPoleJob(ModelJob):
-    model = "cartpole"
+    def __init__(self, stack: Stack, **chosen: Any) -> None:
+        super().__init__(stack, *preset_of("cartpole"), **chosen)
 
 
 class Agent:
