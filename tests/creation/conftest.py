@@ -29,4 +29,4 @@ def user(db):
 def trainer(tmp_path_factory):
     made = Trainer(tmp_path_factory.mktemp("trainer"))
     yield made
-    made.jail.close()
+    made.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from pathlib import Path
 from typing import Any
 
 from tests.creation.models import INFO, model
@@ -101,3 +102,19 @@ def described_inline(package: dict[str, Any]) -> dict[str, Any]:
     for field, name in (("compatibility", "compatibility.json"), ("datasetManifest", "dataset-manifest.json")):
         package["execution"][field] = described(name, js_json.inline_text(package["inlineJson"][name]))
     return package
+
+
+MODELS = Path(__file__).resolve().parents[2] / "reference_models"
+HELD_OUT = (MODELS / "bandit" / "data" / "validation.bin").read_bytes()
+"""The bandit's validation file: 120 records."""
+
+
+def reference(name: str) -> dict[str, Any]:
+    """Arguments for `request`: `cartpole`, or `bandit`, which plays over the records of four chunks."""
+    folder = MODELS / name
+    return {
+        "module": (folder / f"{name}.wasm").read_bytes(),
+        "module_name": f"{name}.wasm",
+        "manifest": (folder / "data" / "package.json").read_bytes(),
+        "chunks": {path.name: path.read_bytes() for path in sorted((folder / "data").glob("train-*.bin"))},
+    }
