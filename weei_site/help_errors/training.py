@@ -44,6 +44,12 @@ TRAINING = Group(
             "Resume to deal the round again.",
         ),
         Entry(
+            "nothing_finished",
+            "A simulated round came to nothing",
+            "No participant of the simulation finished a unit, so there was nothing to merge.",
+            "Look at the settings and at the module; the message names the round.",
+        ),
+        Entry(
             "invalid_report",
             "The report of an update does not fit",
             "Counts are missing or larger than what was assigned. This attempt failed.",
