@@ -1,5 +1,5 @@
 """The settings form: what a person types, as the settings of the specification. Ranges are checked by weei_core; the
-form only reads numbers and knows which option belongs to which method."""
+form only reads numbers, knows which option belongs to which method, and asks each kind of job for what it has."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
+from django.utils.html import format_html
 
+from jobs.selectors.kind import DATASET, Kind
 from weei_core.aggregation import METHODS, method_named
 from weei_core.errors import Invalid
 from weei_core.strict_json import JsonValue
+from weei_core.training_settings import MAX_WORKERS
 
 # Path in the settings → field of this form, where the names differ.
 _FIELD_OF = {
@@ -33,6 +36,9 @@ class _Number(forms.FloatField):
 
 
 class SettingsForm(forms.Form):
+    """As declared here it asks for a dataset job. `from_round` is the round that an experience job goes on from: its
+    newest, or that of the checkpoint it begins with."""
+
     epochs = forms.IntegerField(
         label="Dataset passes", min_value=1, initial=3, help_text="How often every example is trained on."
     )
@@ -80,13 +86,6 @@ class SettingsForm(forms.Form):
         label="Counted in", choices=[("round", "rounds"), ("epoch", "dataset passes")], initial="round"
     )
     validationEvery = forms.IntegerField(label="Every", min_value=1, initial=1)
-    workers = forms.IntegerField(
-        label="Workers per device",
-        min_value=1,
-        max_value=64,
-        initial=1,
-        help_text="Only models that make their own data use more than one.",
-    )
     stragglerFactor = _Number(
         label="Straggler limit",
         initial=5,
@@ -99,23 +98,98 @@ class SettingsForm(forms.Form):
         help_text="A whole number. The same seed and the same updates give the same job. Empty: drawn.",
     )
 
+    def __init__(self, *args: Any, kind: Kind = DATASET, from_round: int | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.kind = kind
+        if kind.experience:
+            self._count_rounds(from_round)
+            self._let_the_model_define()
+            self._evaluate_in_rounds()
+        if not kind.reads_data:
+            self._ask_for_units()
+        if kind.splits:
+            self._ask_for_workers()
+
+    def _count_rounds(self, from_round: int | None) -> None:
+        epochs = self.fields["epochs"]
+        epochs.label = "Rounds"
+        epochs.initial = 30
+        epochs.help_text = (
+            "The number of the last round. A continued job goes on counting: a checkpoint of round 397 with 500 trains "
+            "103 more."
+        )
+        if from_round:
+            last = self.get_initial_for_field(epochs, "epochs")
+            epochs.widget.attrs |= {"data-from-round": from_round}
+            epochs.help_text = format_html(
+                "The number of the last round. <output data-rounds-left>From round {} on, {} trains {} more.</output>",
+                *(from_round, last, max(0, int(last) - from_round)),
+            )
+
+    def _let_the_model_define(self) -> None:
+        self.fields["localEpochs"].help_text = "What the model makes of this is its own; most use 1."
+        self.fields["batchSize"].help_text = "Of one training step. What it counts, the model defines."
+        self.fields[
+            "learningRate"
+        ].help_text = "Its meaning is the model's. Left empty, the model uses its own default."
+
+    def _evaluate_in_rounds(self) -> None:
+        del self.fields["validationUnit"]
+        self.fields["validationEvery"].label = "Every (rounds)"
+        if self.kind.reads_data:
+            return
+        if not self.kind.evaluation_units:
+            del self.fields["validationEnabled"], self.fields["validationEvery"]
+            return
+        enabled, every = self.fields["validationEnabled"], self.fields["validationEvery"]
+        enabled.label = "Evaluate on a schedule"
+        enabled.help_text = (
+            f"The server runs the model on {self.kind.evaluation_units} {self.kind.units_in_text}, the same for "
+            "every checkpoint, while training goes on."
+        )
+        every.initial = 5
+
+    def _ask_for_units(self) -> None:
+        assert self.kind.source is not None
+        bounds = self.kind.source.units_per_assignment
+        self.fields["unitsPerAssignment"] = forms.IntegerField(
+            label=f"{self.kind.units} per round",
+            min_value=bounds.minimum,
+            max_value=bounds.maximum,
+            initial=bounds.default,
+            help_text=f"For each participant, {bounds.minimum:,} to {bounds.maximum:,}. More means fewer transfers and "
+            "less chance in each update.",
+        )
+
+    def _ask_for_workers(self) -> None:
+        most = self.kind.info.max_workers if self.kind.info else None
+        self.fields["workers"] = forms.IntegerField(
+            label="Workers per device",
+            min_value=1,
+            max_value=MAX_WORKERS,
+            initial=1,
+            help_text="Share a participant's part among its processor cores. "
+            + (f"The model allows {most}; " if most else "Counts if the model allows several; ")
+            + "each device has its own limit too.",
+        )
+
     def settings(self) -> dict[str, JsonValue]:
         """The settings of a cleaned form; options that were left empty are left out."""
         data = self.cleaned_data
         plain = ("epochs", "localEpochs", "batchSize", "coordinatorParticipates", "workers", "stragglerFactor")
-        settings: dict[str, JsonValue] = {name: data[name] for name in plain}
+        settings: dict[str, JsonValue] = {name: data[name] for name in plain if name in self.fields}
         for name in ("learningRate", "seed"):
             if data.get(name) not in (None, ""):
                 settings[name] = data[name]
-        return {
-            **settings,
-            "aggregation": self._aggregation(),
-            "validationSchedule": {
+        if "unitsPerAssignment" in self.fields:
+            settings["experience"] = {"unitsPerAssignment": data["unitsPerAssignment"]}
+        if "validationEnabled" in self.fields:
+            settings["validationSchedule"] = {
                 "enabled": data["validationEnabled"],
-                "unit": data["validationUnit"],
+                "unit": data.get("validationUnit", "round"),
                 "every": data["validationEvery"],
-            },
-        }
+            }
+        return {**settings, "aggregation": self._aggregation()}
 
     def _aggregation(self) -> dict[str, JsonValue]:
         method = method_named(self.cleaned_data["method"])
@@ -129,7 +203,10 @@ class SettingsForm(forms.Form):
         self.add_error(name if name in self.fields else None, error.message)
 
     def main_fields(self) -> Iterator[forms.BoundField]:
-        return (self[name] for name in ("epochs", "localEpochs", "batchSize", "learningRate"))
+        return self._those("epochs", "unitsPerAssignment", "localEpochs", "batchSize", "learningRate", "workers")
+
+    def validation_fields(self) -> list[forms.BoundField]:
+        return list(self._those("validationEnabled", "validationEvery", "validationUnit"))
 
     def option_fields(self) -> list[tuple[forms.BoundField, str]]:
         """Options of the merge methods, each with the ids of the methods that take it."""
@@ -137,7 +214,10 @@ class SettingsForm(forms.Form):
         return [(self[name], " ".join(m.id for m in METHODS if name in {o.id for o in m.options})) for name in names]
 
     def more_fields(self) -> Iterator[forms.BoundField]:
-        return (self[name] for name in ("workers", "stragglerFactor", "seed") if name in self.fields)
+        return self._those("stragglerFactor", "seed")
+
+    def _those(self, *names: str) -> Iterator[forms.BoundField]:
+        return (self[name] for name in names if name in self.fields)
 
 
 def settings_initial(settings: dict[str, Any]) -> dict[str, Any]:
@@ -148,8 +228,24 @@ def settings_initial(settings: dict[str, Any]) -> dict[str, Any]:
         "validationUnit": schedule.get("unit", "round"),
         "validationEvery": schedule.get("every", 1),
     }
-    flat = {"workers": 1, "stragglerFactor": 5, **settings, **settings.get("aggregation", {"method": "fedavg"})}
-    return {**flat, **nested}
+    flat = {"stragglerFactor": 5, **settings, **settings.get("aggregation", {"method": "fedavg"})}
+    return {**flat, **settings.get("experience", {}), **nested}
+
+
+class ContinueForm(SettingsForm):
+    """The settings of a job that begins with a checkpoint."""
+
+    def __init__(self, *args: Any, from_round: int | None = None, **options: Any) -> None:
+        super().__init__(*args, from_round=from_round, **options)
+        self._from_round = from_round or 0
+
+    def clean_epochs(self) -> int:
+        last: int = self.cleaned_data["epochs"]
+        if self.kind.experience and last <= self._from_round:
+            raise forms.ValidationError(
+                f"The checkpoint is of round {self._from_round}: the last round must be above it; found {last}."
+            )
+        return last
 
 
 class JobSettingsForm(SettingsForm):

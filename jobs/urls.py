@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, create, pages, panels, people
+from jobs.views import actions, create, pages, panels, people, play
 
 urlpatterns = [
     path("jobs/", pages.job_list, name="job-list"),
     path("jobs/new/", pages.job_new, name="job-new"),
     path("jobs/new/settings", create.settings_check, name="job-new-settings"),
+    path("jobs/new/fields", create.settings_fields, name="job-new-fields"),
     path("jobs/new/advice", create.advice, name="job-new-advice"),
     path("jobs/continue/", pages.job_continue, name="job-continue"),
     path("jobs/<uuid:job_id>/", pages.job_detail, name="job-detail"),
     path("jobs/<uuid:job_id>/panels/<slug:name>", panels.panel, name="job-panel"),
     path("jobs/<uuid:job_id>/chart", pages.job_chart, name="job-chart"),
+    path("jobs/<uuid:job_id>/play/", play.play, name="job-play"),
+    path("jobs/<uuid:job_id>/play/newest", play.play_files, name="job-play-newest"),
+    path("jobs/<uuid:job_id>/play/<int:round_no>", play.play_files, name="job-play-files"),
+    path("jobs/<uuid:job_id>/manifest", pages.job_manifest, name="job-manifest"),
     path("jobs/<uuid:job_id>/checkpoints/", pages.job_checkpoints, name="job-checkpoints"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/", pages.job_checkpoint, name="job-checkpoint"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/validate", actions.job_validate, name="job-validate"),

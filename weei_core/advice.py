@@ -40,6 +40,7 @@ def advise(
     found = [
         *_momentum_advice(info, chunks, settings, participants),
         *_data_advice(info, chunks, has_validation, memory_budget_bytes),
+        *_experience_advice(info, settings),
     ]
     if uses_gpu and weight_bytes // 4 < SMALL_MODEL_WEIGHTS:
         found.append(
@@ -99,6 +100,27 @@ def _data_advice(
             "Use smaller chunks."
         )
         found.append(Advice("chunk-over-memory-budget", text))
+    return found
+
+
+def _experience_advice(info: ModelInfo, settings: TrainingSettings) -> list[Advice]:
+    """For models that make all of their data."""
+    if info.reads_data:
+        return []
+    found = []
+    schedule = settings.validation_schedule
+    if info.evaluation_units and not (schedule and schedule.enabled):
+        text = (
+            "Evaluation is off. Metrics while training rest on chance and do not show how good the model is: evaluate "
+            "every few rounds."
+        )
+        found.append(Advice("no-evaluation", text))
+    if settings.units_per_assignment == 1:
+        text = (
+            "Each participant's part is one unit. Most of the time will go into moving weights, and every update rests "
+            "on chance: use more."
+        )
+        found.append(Advice("one-unit-per-round", text))
     return found
 
 

@@ -15,7 +15,10 @@ from django.db.models import Max, OuterRef, Subquery, Sum
 
 from checkpoints.models import Artifact, Checkpoint
 from jobs.models import Chunk, Job, JobDraft, JobEvent, Requeued
+from jobs.selectors.kind import Checks, Kind, checks_of, kind_of
+from jobs.selectors.units import auxiliary_rows
 from peers.models import Invitation
+from weei_core import js_json
 from weei_core.errors import NotFound
 
 CHECKPOINTS_PER_PAGE = 50
@@ -56,6 +59,9 @@ class JobRow:
     values: list[tuple[str, float | None, float | None]]
     """(label, training value, validation value) of the newest checkpoint."""
     planned: int
+    kind: Kind
+    check: str
+    """What the value beside training is called."""
 
 
 def job_rows(user: User) -> list[JobRow]:
@@ -73,7 +79,8 @@ def _job_row(job: Job, checkpoint: Checkpoint | None) -> JobRow:
     values = [
         (metric.label, row.training.get(metric.id), row.validated.get(metric.id)) for metric in metrics_of(job) if row
     ]
-    return JobRow(job, checkpoint.round if checkpoint else None, values, settings_of(job).get("epochs", 0))
+    planned = settings_of(job).get("epochs", 0)
+    return JobRow(job, checkpoint.round if checkpoint else None, values, planned, kind_of(job), checks_of(job).noun)
 
 
 def job_list_page(user: User, now: datetime) -> dict[str, Any]:
@@ -126,7 +133,7 @@ class CheckpointPage:
 
     rows: Sequence[CheckpointRow]
     metrics: Sequence[Metric]
-    has_validation: bool
+    checks: Checks
     older: int | None
     newest: bool
 
@@ -142,7 +149,7 @@ def checkpoint_page(job: Job, before: int | None = None, limit: int = CHECKPOINT
     rows = [CheckpointRow(checkpoint) for checkpoint in found.order_by("-round")[: limit + 1]]
     shown = rows[:limit]
     older = shown[-1].checkpoint.round if len(rows) > len(shown) else None
-    return CheckpointPage(shown, metrics_of(job), job.validation_file_id is not None, older, before is None)
+    return CheckpointPage(shown, metrics_of(job), checks_of(job), older, before is None)
 
 
 @dataclass(frozen=True)
@@ -215,6 +222,24 @@ def last_round(job: Job) -> int | None:
     """Round of the newest checkpoint."""
     newest: int | None = Checkpoint.objects.filter(job=job).aggregate(newest=Max("round"))["newest"]
     return newest
+
+
+def continue_page(source: Checkpoint) -> dict[str, Any]:
+    """What the continue page knows when it begins with a checkpoint of this server."""
+    job = source.job
+    kind, settings = kind_of(job), settings_of(job)
+    if kind.experience and settings["epochs"] <= source.round:
+        # The last round of the old job is behind the new one: as many rounds again.
+        settings["epochs"] += source.round - job.first_round
+    return {
+        "source": source,
+        "kind": kind,
+        "own_data": not kind.reads_data,
+        "settings": settings,
+        "from_round": source.round,
+        "work_source": js_json.dumps(model_info(job)["workSource"]) if kind.experience else "",
+        "auxiliary_files": [slot for slot in auxiliary_rows(job) if slot.sha256],
+    }
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from checkpoints.models import Checkpoint
 from jobs.models import Job
+from jobs.selectors.kind import checks_of
 from jobs.selectors.pages import Metric, metrics_of
 
 MAX_POINTS = 2_000
@@ -30,6 +31,8 @@ class Series:
 class ChartData:
     rounds: list[int]
     series: list[Series]
+    check: str
+    """What the values of kind "validation" are called for this job."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -47,7 +50,8 @@ def chart_data(job: Job) -> ChartData:
         for metric in metrics_of(job)
         for kind, values in (("training", training), ("validation", validated))
     ]
-    return ChartData(rounds, [series for series in both if any(value is not None for value in series.values)])
+    shown = [series for series in both if any(value is not None for value in series.values)]
+    return ChartData(rounds, shown, checks_of(job).noun)
 
 
 def _series(metric: Metric, kind: str, values: list[dict[str, float]]) -> Series:

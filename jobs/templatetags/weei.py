@@ -101,6 +101,13 @@ def short_id(value: Any) -> str:
 
 
 @register.filter
+def part_name(row: Any) -> str:
+    """The item of a slot: a chunk's name, or the units of a range, its last one included."""
+    slot = row.slot
+    return row.item if slot.chunk_id else f"{slot.record_start:,}–{slot.record_start + slot.record_count - 1:,}"
+
+
+@register.filter
 def lookup(mapping: Any, key: Any) -> Any:
     """`{{ values|lookup:id }}`: an absent key is missing data."""
     return mapping.get(key) if isinstance(mapping, dict) else None

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from jobs.forms import JobSettingsForm
+from jobs.forms import JobSettingsForm, settings_initial
 from jobs.models import Job
 from jobs.selectors.access import job_for_owner
-from jobs.selectors.pages import settings_of
+from jobs.selectors.kind import kind_of
+from jobs.selectors.pages import last_round, settings_of
 from jobs.services.evaluation import validation_request
 from jobs.services.lifecycle import (
     item_retry,
@@ -79,7 +80,7 @@ def job_validate(request: CoordinatorRequest, job_id: UUID, round_no: int) -> Ht
 def job_settings(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     """The form again: with what was wrong, or with the word that it was saved."""
     job = job_for_owner(request.user, job_id)
-    form = JobSettingsForm(request.POST)
+    form = job_settings_form(job, request.POST)
     saved = form.is_valid() and _save(job, form)
     if not request.htmx and saved:
         messages.success(request, "Settings saved. They count from the next round.")
@@ -87,6 +88,12 @@ def job_settings(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     template = "jobs/_settings.html" if request.htmx else "jobs/settings.html"
     response = render(request, template, {"job": job, "form": form, "saved": saved, "section": "jobs"})
     return trigger_client_event(response, "weei:settings") if saved else response
+
+
+def job_settings_form(job: Job, data: QueryDict | None = None) -> JobSettingsForm:
+    """With the job's settings, or with what was sent. An experience job goes on from its newest round."""
+    initial = settings_initial(settings_of(job))
+    return JobSettingsForm(data, initial=initial, kind=kind_of(job), from_round=last_round(job))
 
 
 def _save(job: Job, form: JobSettingsForm) -> bool:

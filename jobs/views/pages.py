@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, JsonResponse
@@ -10,13 +11,17 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
-from jobs.forms import DeleteForm, InvitationForm, JobSettingsForm, SettingsForm, settings_initial
+from jobs.forms import ContinueForm, DeleteForm, InvitationForm, SettingsForm, settings_initial
 from jobs.selectors import pages
 from jobs.selectors.access import job_for_owner
+from jobs.selectors.kind import checks_of, kind_of
+from jobs.selectors.playing import playing_of
 from jobs.selectors.presets import presets
 from jobs.selectors.series import chart_data
+from jobs.selectors.units import auxiliary_rows
 from jobs.services.lifecycle import job_delete
 from jobs.views.access import CoordinatorRequest, coordinator
+from jobs.views.actions import job_settings_form
 from jobs.views.panels import PANELS, panel_context
 
 
@@ -39,10 +44,25 @@ def job_new(request: CoordinatorRequest) -> HttpResponse:
 @require_GET
 @coordinator
 def job_continue(request: CoordinatorRequest, job_id: UUID | None = None, round_no: int = 0) -> HttpResponse:
-    source = pages.checkpoint_of(job_for_owner(request.user, job_id), round_no) if job_id else None
-    initial = settings_initial(pages.settings_of(source.job)) if source else {}
-    context = {"form": SettingsForm(initial=initial), "presets": presets(), "source": source, "section": "jobs"}
+    """From a checkpoint of this server, or from a file that the person chooses."""
+    context: dict[str, Any] = {"presets": presets(), "section": "jobs", "form": ContinueForm()}
+    if job_id:
+        source = pages.checkpoint_of(job_for_owner(request.user, job_id), round_no)
+        context |= pages.continue_page(source)
+        kind, initial = context["kind"], settings_initial(context["settings"])
+        context["form"] = ContinueForm(initial=initial, kind=kind, from_round=source.round)
     return render(request, "jobs/continue.html", context)
+
+
+@require_GET
+@coordinator
+def job_manifest(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
+    """The package or the chunk list that the job was made with, for a job that continues from it."""
+    job = job_for_owner(request.user, job_id)
+    text = job.package_text or (job.dataset.manifest_text if job.dataset else "[]")
+    return HttpResponse(
+        text, "application/json", headers={"Content-Disposition": 'attachment; filename="manifest.json"'}
+    )
 
 
 @never_cache
@@ -53,7 +73,11 @@ def job_detail(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     context = {
         "panels": {name: panel_context(job, name, now) for name in PANELS},
         "info": pages.model_info(job),
-        "form": JobSettingsForm(initial=settings_initial(pages.settings_of(job))),
+        "kind": kind_of(job),
+        "checks": checks_of(job),
+        "auxiliary": auxiliary_rows(job),
+        "playing": playing_of(job),
+        "form": job_settings_form(job),
         "invitation_form": InvitationForm(),
         "section": "jobs",
     }
@@ -75,7 +99,8 @@ def job_checkpoints(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     job = job_for_owner(request.user, job_id)
     before = request.GET.get("before", "")
     page = pages.checkpoint_page(job, int(before) if before.isdecimal() and len(before) < 10 else None)
-    return render(request, "jobs/checkpoints.html", {"job": job, "page": page, "section": "jobs"})
+    context = {"job": job, "page": page, "kind": kind_of(job), "playing": playing_of(job), "section": "jobs"}
+    return render(request, "jobs/checkpoints.html", context)
 
 
 @never_cache
@@ -84,7 +109,15 @@ def job_checkpoints(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
 def job_checkpoint(request: CoordinatorRequest, job_id: UUID, round_no: int) -> HttpResponse:
     job = job_for_owner(request.user, job_id)
     row = pages.CheckpointRow(pages.checkpoint_of(job, round_no))
-    context = {"job": job, "row": row, "metrics": pages.metrics_of(job), "section": "jobs"}
+    context = {
+        "job": job,
+        "row": row,
+        "metrics": pages.metrics_of(job),
+        "kind": kind_of(job),
+        "checks": checks_of(job),
+        "playing": playing_of(job),
+        "section": "jobs",
+    }
     return render(request, "jobs/checkpoint.html", context)
 
 

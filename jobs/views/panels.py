@@ -19,18 +19,23 @@ from checkpoints.models import Checkpoint
 from jobs.models import Job
 from jobs.selectors import diagnosis, pages, status
 from jobs.selectors.access import job_for_owner
+from jobs.selectors.kind import kind_of
 from jobs.selectors.people import people_view
+from jobs.selectors.playing import playing_of
+from jobs.selectors.units import units_view
 from jobs.views.access import CoordinatorRequest, coordinator
 
 Context = dict[str, Any]
 
 
 def _overview(job: Job, now: datetime) -> Context:
+    newest = pages.last_round(job)
     return {
         "status_line": status.waiting_for(job, now),
         "progress": pages.progress_view(status.progress(job, now)),
+        "units": units_view(job, newest) if kind_of(job).experience else None,
         "held": pages.held_items(job),
-        "last_checkpoint": pages.last_round(job),
+        "last_checkpoint": newest,
     }
 
 
@@ -39,7 +44,7 @@ def _people(job: Job, now: datetime) -> Context:
 
 
 def _checkpoints(job: Job, now: datetime) -> Context:
-    return {"page": pages.checkpoint_page(job, limit=pages.NEWEST_CHECKPOINTS)}
+    return {"page": pages.checkpoint_page(job, limit=pages.NEWEST_CHECKPOINTS), "playing": playing_of(job)}
 
 
 def _invitations(job: Job, now: datetime) -> Context:
@@ -68,7 +73,8 @@ PANELS: dict[str, Callable[[Job, datetime], Context]] = {
 def panel_context(job: Job, name: str, now: datetime) -> Context:
     """`marker` is taken before anything is read: of two answers the one with the higher marker saw the later state."""
     marker = time.time_ns() // 1000
-    return {"job": job, "marker": marker, "live": _can_change(job, name), "panel": name, **PANELS[name](job, now)}
+    about = {"job": job, "kind": kind_of(job), "marker": marker, "live": _can_change(job, name), "panel": name}
+    return {**about, **PANELS[name](job, now)}
 
 
 def _can_change(job: Job, name: str) -> bool:

@@ -4,7 +4,7 @@ import uPlot from "../vendor/uplot-1.6.32.esm.js";
 const TONES = 6;
 
 /** @typedef {{metric: string, label: string, direction: string, kind: "training" | "validation", values: Array<number | null>}} Series */
-/** @typedef {{rounds: number[], series: Series[]}} ChartData */
+/** `check` is what the values of kind "validation" are called. @typedef {{rounds: number[], series: Series[], check: string}} ChartData */
 
 /** @param {string} name of a custom property */
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -50,7 +50,7 @@ export class MetricChart {
     this.#shape = shape;
     this.#plot?.destroy();
     this.#plot = new uPlot(this.#options(data), table, this.#host);
-    this.#renderToggles(data.series);
+    this.#renderToggles(data);
     this.#showValues();
   }
 
@@ -98,14 +98,14 @@ export class MetricChart {
     };
   }
 
-  /** @param {Series[]} series */
-  #renderToggles(series) {
+  /** @param {ChartData} data */
+  #renderToggles({ series, check }) {
     const ids = metricIds(series);
-    this.#toggles.replaceChildren(...series.map((line, index) => this.#toggle(line, index + 1, ids.indexOf(line.metric))));
+    this.#toggles.replaceChildren(...series.map((line, index) => this.#toggle(line, index + 1, ids.indexOf(line.metric), check)));
   }
 
-  /** @param {Series} line @param {number} seriesIndex @param {number} metricIndex */
-  #toggle(line, seriesIndex, metricIndex) {
+  /** @param {Series} line @param {number} seriesIndex @param {number} metricIndex @param {string} check */
+  #toggle(line, seriesIndex, metricIndex, check) {
     const label = document.createElement("label");
     const box = document.createElement("input");
     box.type = "checkbox";
@@ -118,7 +118,10 @@ export class MetricChart {
     const value = document.createElement("output");
     const swatch = document.createElement("span");
     swatch.className = `swatch tone-${(metricIndex % TONES) + 1}${line.kind === "training" ? " dashed" : ""}`;
-    label.append(box, swatch, `${line.label}, ${line.kind}`, value);
+    const direction = document.createElement("span");
+    direction.className = "muted";
+    direction.textContent = line.direction === "maximize" ? "higher is better" : "lower is better";
+    label.append(box, swatch, `${line.label}, ${line.kind === "training" ? "training" : check}`, direction, value);
     return label;
   }
 

@@ -3,13 +3,19 @@ import { presetFiles } from "./presets.js";
 import { fileRow, renderCreation, showFieldProblems, showProblems } from "./creation.js";
 import { byId, show, trainingApi } from "./dom.js";
 import { bytesText } from "./format.js";
-import "./settings_form.js";
+import { renderFileFields, SettingsFields } from "./kind_fields.js";
+import { makesData, NOTHING, readManifest } from "./package.js";
 
 const form = /** @type {HTMLFormElement} */ (byId("job-form"));
-const { check = "", advice = "", jobUrl = "/jobs/", sourceJob, sourceRound } = form.dataset;
+const { check = "", advice = "", fields = "", jobUrl = "/jobs/", sourceJob, sourceRound, sourceManifest } = form.dataset;
 const continues = form.dataset["continue"] !== undefined;
 /** Files of the chosen example; a file that the person chooses wins. @type {import("./presets.js").PresetFiles | null} */
 let preset = null;
+/** The manifest of the job whose checkpoint goes on. @type {File | undefined} */
+let inherited;
+/** Of the manifest that is chosen now. @type {import("./package.js").ManifestFacts} */
+let facts = NOTHING;
+const settingsFields = new SettingsFields(form, fields, hidden("workSource")?.value ?? "");
 
 /** @param {string} name @returns {File[]} */
 function filesOf(name) {
@@ -17,13 +23,15 @@ function filesOf(name) {
   return input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
 }
 
+/** What the manifest does not ask for is left out, though it may be chosen still. */
 function chosen() {
   const data = filesOf("files");
+  const own = makesData(facts);
   return {
     wasm: filesOf("wasm")[0] ?? preset?.wasm,
-    manifest: filesOf("manifest")[0] ?? preset?.manifest,
-    files: data.length ? data : (preset?.files ?? []),
-    validation: filesOf("validation")[0] ?? preset?.validation,
+    manifest: filesOf("manifest")[0] ?? preset?.manifest ?? inherited,
+    files: own && !facts.slots.length ? [] : data.length ? data : (preset?.files ?? []),
+    validation: own ? undefined : (filesOf("validation")[0] ?? preset?.validation),
     executionFiles: filesOf("executionFiles"),
     checkpoint: filesOf("checkpoint")[0],
   };
@@ -32,38 +40,44 @@ function chosen() {
 /** What the chosen files are, in words. */
 function renderChosen() {
   const { wasm, manifest, files, validation, executionFiles, checkpoint } = chosen();
-  const all = [wasm, manifest, ...files, validation, ...executionFiles, checkpoint].filter((file) => file !== undefined);
+  const all = [wasm, manifest, ...files, validation, ...executionFiles, checkpoint].filter((file) => file !== undefined).filter((file) => file !== inherited);
   byId("chosen-files").replaceChildren(...all.slice(0, 40).map((file) => fileRow(file.name, bytesText(file.size), null)));
   if (all.length > 40) byId("chosen-files").append(fileRow(`and ${all.length - 40} more`, "", null));
   show("chosen", all.length > 0);
 }
 
-/** The manifest's size is all the advice needs; whether it is right, the server says. @param {File} file */
-async function countChunks(file) {
-  try {
-    const value = JSON.parse(await file.text());
-    const list = Array.isArray(value) ? value : value?.inlineJson?.["dataset-manifest.json"];
-    if (!Array.isArray(list)) return { chunks: 0, largest: 0 };
-    return { chunks: list.length, largest: Math.max(0, ...list.map((entry) => Number(entry?.exampleCount) || 0)) };
-  } catch {
-    return { chunks: 0, largest: 0 };
-  }
+/** @param {string} name */
+function hidden(name) {
+  const input = form.elements.namedItem(name);
+  return input instanceof HTMLInputElement ? input : null;
 }
 
 /** @param {string} name @param {string} value */
 function setHidden(name, value) {
-  const input = form.elements.namedItem(name);
-  if (input instanceof HTMLInputElement) input.value = value;
+  const input = hidden(name);
+  if (input) input.value = value;
+}
+
+/** What hangs on the chosen files: the list of them, the fields and the settings that the manifest asks for. */
+async function renderFiles() {
+  const { manifest } = chosen();
+  const read = await readManifest(manifest);
+  // Another one was chosen meanwhile.
+  if (manifest !== chosen().manifest) return;
+  facts = read;
+  renderFileFields(facts, chosen().files);
+  renderChosen();
+  const source = facts.source ? JSON.stringify(facts.source) : "";
+  setHidden("workSource", source);
+  await settingsFields.show(source, settingsData);
 }
 
 let asked = 0;
 async function askAdvice() {
-  const { manifest, validation } = chosen();
   const turn = ++asked;
-  const { chunks, largest } = manifest ? await countChunks(manifest) : { chunks: 0, largest: 0 };
-  setHidden("chunks", String(chunks));
-  setHidden("largestExamples", String(largest));
-  setHidden("hasValidation", validation ? "on" : "");
+  setHidden("chunks", String(facts.chunks));
+  setHidden("largestExamples", String(facts.largest));
+  setHidden("hasValidation", chosen().validation ? "on" : "");
   const response = await fetch(advice, { method: "POST", body: settingsData() });
   const text = response.ok && !response.redirected ? await response.text() : "";
   // Only the answer to the last change counts. The markup is the server's own template.
@@ -126,21 +140,22 @@ async function choosePreset(button) {
     button.setAttribute("aria-pressed", "true");
     try {
       preset = await presetFiles(button.dataset["preset"] ?? "");
-      if (!sourceJob) fillSettings(preset.settings);
     } catch (error) {
       button.setAttribute("aria-pressed", "false");
-      showProblems([`The example could not be loaded: ${error instanceof Error ? error.message : error}`]);
+      return showProblems([`The example could not be loaded: ${error instanceof Error ? error.message : error}`]);
     }
   }
-  renderChosen();
+  await renderFiles();
+  if (preset && !sourceJob) fillSettings(preset.settings);
   await askAdvice();
+  return undefined;
 }
 
 /** @param {Record<string, any>} settings */
 function fillSettings(settings) {
-  const { validationSchedule = {}, aggregation = {}, ...plain } = settings;
+  const { validationSchedule = {}, aggregation = {}, experience = {}, ...plain } = settings;
   const { enabled, unit, every } = validationSchedule;
-  const values = { ...plain, ...aggregation, validationEnabled: enabled, validationUnit: unit, validationEvery: every };
+  const values = { ...plain, ...experience, ...aggregation, validationEnabled: enabled, validationUnit: unit, validationEvery: every };
   for (const [name, value] of Object.entries(values)) {
     const input = form.elements.namedItem(name);
     if (input instanceof HTMLInputElement && input.type === "checkbox") input.checked = Boolean(value);
@@ -149,20 +164,36 @@ function fillSettings(settings) {
   byId("id_method").dispatchEvent(new Event("change", { bubbles: true }));
 }
 
+/** @param {string} url */
+async function inherit(url) {
+  const response = await fetch(url);
+  if (!response.ok || response.redirected) throw new Error("The manifest of the job could not be fetched: choose it again below.");
+  inherited = new File([await response.blob()], "manifest.json");
+}
+
+/** @param {unknown} error */
+function showError(error) {
+  showProblems([error instanceof Error ? error.message : String(error)]);
+}
+
+/** The form's own answer to what was chosen last. @type {Promise<unknown>} */
+let changing = Promise.resolve();
+
 async function start() {
   form.addEventListener("change", () => {
-    renderChosen();
-    void askAdvice().catch(() => {});
+    changing = renderFiles().catch(showError);
+    void changing.then(askAdvice).catch(() => {});
   });
   form.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("[data-preset]") : null;
-    if (button instanceof HTMLElement) void choosePreset(button);
+    if (button instanceof HTMLElement) changing = choosePreset(button).catch(showError);
   });
   const ready = trainingApi();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void submit(ready);
   });
+  if (sourceManifest) await inherit(sourceManifest).catch(showError);
   // Files may have been chosen before this script ran, or kept by the browser over a reload.
   form.dispatchEvent(new Event("change"));
   (await ready).subscribe(renderCreation);
@@ -176,6 +207,7 @@ async function submit(ready) {
   let training;
   try {
     training = await ready;
+    await changing;
     await create(training);
   } catch (error) {
     // The job exists and only could not be opened here, because another one is current in this browser.
@@ -183,11 +215,11 @@ async function submit(ready) {
     if (made) return goTo(made);
     show("creation", false);
     form.hidden = false;
-    showProblems([error instanceof Error ? error.message : String(error)]);
+    showError(error);
   } finally {
     button.disabled = false;
   }
   return undefined;
 }
 
-start().catch((error) => showProblems([error instanceof Error ? error.message : String(error)]));
+start().catch(showError);

@@ -13,6 +13,8 @@ CHUNK = json.loads((GOLDEN_FOLDER / "manifests.json").read_text(encoding="utf-8"
 INFOS = json.loads((GOLDEN_FOLDER / "model_info.json").read_text(encoding="utf-8"))
 BASE = json.loads((GOLDEN_FOLDER / "settings.json").read_text(encoding="utf-8"))["base"]
 
+EVALUATED = {"validationSchedule": {"enabled": True, "unit": "round", "every": 5}}
+
 
 def chunks_of(count: int, **changes: object) -> tuple[ChunkEntry, ...]:
     entries = [{**CHUNK, "id": f"{i}", "fileName": f"{i}", **changes} for i in range(count)]
@@ -26,7 +28,9 @@ def codes(
     info = parse_model_info(
         {**INFOS[model], **({"aggregation": changes.pop("declares")} if "declares" in changes else {})}
     )
-    settings = parse_settings({**BASE, "aggregation": {"method": method}}, for_experience=info.is_experience, info=info)
+    given = {**BASE, "aggregation": {"method": method}, **(EVALUATED if info.is_experience else {})}
+    given |= {name: changes.pop(name) for name in ("experience", "validationSchedule") if name in changes}
+    settings = parse_settings(given, for_experience=info.is_experience, info=info)
     if chunks is None:
         chunks = chunks_of(55) if info.reads_data else ()
     facts: dict[str, object] = {"has_validation": True, "weight_bytes": 2_300_000, "participants": 5, **changes}
@@ -70,6 +74,21 @@ def test_warns_when_the_model_does_not_say_what_is_only_averaged(declares, warne
 def test_warns_of_missing_validation_data():
     assert codes(has_validation=False) == ["no-validation-data"]
     assert codes(model="experience", has_validation=False) == []
+
+
+def test_warns_of_an_experience_job_that_is_not_evaluated():
+    off = {"enabled": False, "unit": "round", "every": 5}
+    assert codes(model="experience", validationSchedule=off) == ["no-evaluation"]
+    source = {**INFOS["experience"]["workSource"], "evaluationUnits": 0}
+    cannot = parse_model_info({**INFOS["experience"], "workSource": source})
+    settings = parse_settings(BASE, for_experience=True, info=cannot)
+    assert advise(cannot, (), settings, has_validation=False, weight_bytes=456) == ()
+
+
+@pytest.mark.parametrize(("units", "warned"), [(1, True), (2, False)])
+def test_warns_of_one_unit_per_round(units, warned):
+    expected = ["one-unit-per-round"] if warned else []
+    assert codes(model="experience", experience={"unitsPerAssignment": units}) == expected
 
 
 @pytest.mark.parametrize(("weight_bytes", "warned"), [(399_996, True), (400_000, False)])

@@ -30,7 +30,8 @@ MODEL_INFO = {
         {"id": "loss", "label": "Loss", "direction": "minimize"},
         {"id": "accuracy", "label": "Accuracy", "direction": "maximize"},
     ],
-    "capabilities": {"evaluation": True, "recordRanges": True},
+    "capabilities": {"evaluation": True, "recordRanges": True, "inference": True},
+    "inference": {"inputs": [{"id": "pixels", "label": "Image", "type": "numbers", "count": 64}], "outputs": []},
 }
 SETTINGS = {
     "epochs": 3,
@@ -40,6 +41,35 @@ SETTINGS = {
     "validationSchedule": {"enabled": True, "unit": "round", "every": 1},
     "coordinatorParticipates": True,
     "aggregation": {"method": "fedavg"},
+}
+CARTPOLE = {
+    "id": "cartpole-reinforce",
+    "version": "1.0.0",
+    "name": "CartPole policy",
+    "abiVersion": 1,
+    "weightFormat": "float32-le",
+    "maxWorkers": 4,
+    "dataFormats": [],
+    "metrics": [{"id": "episodeReturn", "label": "Episode return", "direction": "maximize"}],
+    "capabilities": {"evaluation": True, "inference": True},
+    "workSource": {
+        "kind": "experience",
+        "inputs": "none",
+        "unit": {"id": "episode", "label": "Episodes"},
+        "unitsPerAssignment": {"default": 32, "minimum": 2, "maximum": 4096},
+        "evaluationUnits": 20,
+    },
+    "inference": {"view": "cartpole", "inputs": [{"id": "seed", "label": "Seed", "type": "seed"}], "outputs": []},
+}
+EXPERIENCE_SETTINGS = {
+    "epochs": 30,
+    "localEpochs": 1,
+    "batchSize": 16,
+    "validationSchedule": {"enabled": True, "unit": "round", "every": 5},
+    "coordinatorParticipates": True,
+    "aggregation": {"method": "fedavg"},
+    "experience": {"unitsPerAssignment": 32},
+    "workers": 2,
 }
 
 
@@ -69,8 +99,10 @@ def make_dataset(chunks=12, chunk_id="chunk-{:03d}", file_name="train-{:03d}.bin
     return dataset
 
 
-def make_job(owner, *, name="Digits in the kitchen", info=MODEL_INFO, validation=True, dataset=None, **fields):
+def make_job(owner, *, name="Digits in the kitchen", info=MODEL_INFO, validation=True, **fields):
+    """With a dataset of its own, if none is given."""
     module = make_artifact(21_000)
+    dataset = fields.pop("dataset") if "dataset" in fields else make_dataset()
     values = {
         "module_file_name": "digits.wasm",
         "model_id": info["id"],
@@ -86,11 +118,25 @@ def make_job(owner, *, name="Digits in the kitchen", info=MODEL_INFO, validation
         owner=owner,
         name=name,
         module=module,
-        dataset=dataset or make_dataset(),
+        dataset=dataset,
         validation_file=make_artifact(19_305) if validation else None,
         **{**values, **fields},
     )
     JobArtifact.objects.create(job=job, artifact=module, kind="module")
+    return job
+
+
+def make_experience_job(owner, *, info=None, **fields):
+    """A job of the CartPole model, `info` over its ModelInfo, with the checkpoint it begins with."""
+    found = {**CARTPOLE, **(info or {})}
+    values = {
+        "name": "CartPole at home",
+        "dataset": None,
+        "settings_text": json.dumps(EXPERIENCE_SETTINGS),
+        "weight_bytes": 456,
+    }
+    job = make_job(owner, info=found, validation=False, **{**values, **fields})
+    make_checkpoint(job, job.first_round, validated=False, next_unit=job.next_unit, metrics_text="{}")
     return job
 
 
@@ -156,6 +202,37 @@ def make_round(job, number, members, *, done=0):
             finished_at=now if index < done else None,
         )
     return round_
+
+
+def make_units_round(job, number, members, *, start=384, units=32, split=1):
+    """A round of an experience job: one range of units for each member."""
+    now = timezone.now()
+    Job.objects.filter(pk=job.pk).update(round_no=number, status="running", next_unit=start + units * len(members))
+    job.refresh_from_db()
+    made = Round.objects.create(
+        job=job,
+        number=number,
+        live=len(members),
+        settings_text=job.settings_text,
+        start_weights="0" * 64,
+        opened_at=now,
+    )
+    Slot.objects.bulk_create(
+        Slot(
+            round=made,
+            deal=0,
+            position=0,
+            record_start=start + units * index,
+            record_count=units,
+            unit_start=start + units * index,
+            peer=member.peer,
+            seed="1",
+            split=split,
+            started_at=now,
+        )
+        for index, member in enumerate(members)
+    )
+    return made
 
 
 def make_invitation(job, *, uses=0, max_uses=5, days=7, **fields):

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
-PAGES = sorted((ROOT / "static/pages").glob("*.js"))
+PAGES = sorted((ROOT / "static/pages").rglob("*.js"))
 
 
 def run(*command):
@@ -22,7 +22,7 @@ def test_types_hold():
 
 
 def test_node_tests_pass():
-    run("node", "--test", "tests/pages/pages.test.js")
+    run("node", "--test", "tests/pages/pages.test.js", "tests/pages/play.test.js")
 
 
 def test_vendored_files_are_unchanged():
