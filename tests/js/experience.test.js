@@ -144,14 +144,24 @@ test("when no unit was finished the update is the start weights, and weighs noth
   assert.deepEqual([sent?.report.uniqueExamples, sent?.report.metrics], [0, {}]);
 });
 
-test("a division that does not fit its units fails the attempt with a sentence", async () => {
-  const here = make({ spawn: spawnNodeWorker });
-  const path = `/api/peer/attempts/${units().attemptId}/failed`;
-  here.answers[path] = () => here.state({ job: JOB_OF_UNITS });
-  here.says({ job: { ...JOB_OF_UNITS, workers: 1 }, assignment: units({ split: 11 }) });
-  await until(() => here.posted(path).length);
-  assert.equal(here.posted(path)[0]?.body.reason, "split must be from 1 to the 10 units of the assignment; found 11.");
-});
+const refused = /** @type {const} */ ([
+  ["a division that does not fit its units", { split: 11 }, "split must be from 1 to the 10 units of the assignment; found 11."],
+  [
+    "a slot that is not filled",
+    { auxiliary: slots(OLD).slice(0, 2) },
+    "The assignment must fill the slots that the model declares: reward, start, old; found: reward, start.",
+  ],
+]);
+for (const [what, change, reason] of refused) {
+  test(`${what} fails the attempt with a sentence`, async () => {
+    const here = make({ spawn: spawnNodeWorker });
+    const path = `/api/peer/attempts/${units().attemptId}/failed`;
+    here.answers[path] = () => here.state({ job: JOB_OF_UNITS });
+    here.says({ job: { ...JOB_OF_UNITS, workers: 1 }, assignment: units(change) });
+    await until(() => here.posted(path).length);
+    assert.equal(here.posted(path)[0]?.body.reason, reason);
+  });
+}
 
 test("this device runs as many Workers as the assignment has ranges, within its limit, and says so", async () => {
   const here = make({ cores: 4, maxLocalWorkers: 2 });

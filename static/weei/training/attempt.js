@@ -3,6 +3,7 @@ import { sha256 } from "../hash.js";
 import { Problem } from "../net/http.js";
 import { upload } from "../net/upload.js";
 import { mergeRanges, worksOf } from "./ranges.js";
+import { checkAllFilled } from "./slots.js";
 
 /** @typedef {import("../types.js").Assignment} Assignment */
 /**
@@ -78,6 +79,7 @@ export class Attempt {
     const { signal } = this.#abort;
     if (!auxiliary.length) return [];
     const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal });
+    checkAllFilled(auxiliary, info.auxiliaryWeights ?? []);
     return artifacts.auxiliary(jobId, auxiliary, info, signal);
   }
 

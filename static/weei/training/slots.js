@@ -17,6 +17,12 @@ export function checkDeclared(offered, declared) {
   }
 }
 
+/** An assignment fills every slot, in the order in which they are loaded. @param {AuxiliaryRef[]} filled @param {AuxiliarySlot[]} declared */
+export function checkAllFilled(filled, declared) {
+  const [found, expected] = [filled, declared].map((slots) => slots.map(({ id }) => id).join(", "));
+  if (found !== expected) throw new Error(`The assignment must fill the slots that the model declares: ${expected}; found: ${found}.`);
+}
+
 /**
  * A checkpoint that one slot looks back to is needed again by those that look back further: so many were used last when that comes.
  * @param {AuxiliarySlot[]} declared
