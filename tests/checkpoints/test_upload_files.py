@@ -95,6 +95,13 @@ def test_the_quota_counts_each_stored_file_once_and_what_is_announced(world, set
     assert {(row.kind, row.files) for row in inventory.jobs} >= {("chunk", 2), ("module", 1)}
 
 
+def test_a_file_of_2_gib_is_taken(world):
+    """What auxiliary weights may have; modules and checkpoints are looked at again when a job is made."""
+    headers = world.file_headers(b"x") | {"Upload-Length": str(2**31)}
+    headers.pop("Content-Type")
+    assert call(BytesApp(), "POST", UPLOADS, headers).status == 201
+
+
 def test_more_than_2_gib_or_nothing_is_no_file(world):
     for length, status in ((2**31 + 1, 413), (0, 422)):
         headers = world.file_headers(b"") | {"Upload-Length": str(length)}

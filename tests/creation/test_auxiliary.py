@@ -210,20 +210,24 @@ def test_slots_add_to_the_memory_that_a_module_may_use(settings):
     assert limits(3 * GIB).memory_bytes == 4 * GIB
 
 
-ZEROS = {
-    128 << 20: "254bcc3fc4f27172636df4bf32de9f107f620d559b20d760197e452b97453917",
-    2 * GIB: "a7c744c13cc101ed66c29f672f92455547889cc586ce6d44fe76ae824958ea51",
-}
-"""SHA-256 of so many zeros."""
-
-
 def sparse(name, size):
     """A file of zeros in the store that takes no room on the disk, named as a request names it."""
     with store().temporary() as path:
-        with path.open("wb") as file:
+        with path.open("w+b") as file:
             file.truncate(size)
-        artifact_put_file(path, ZEROS[size], size, timezone.now())
-    return {"fileName": name, "bytes": size, "sha256": ZEROS[size]}
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        artifact_put_file(path, sha256, size, timezone.now())
+    return {"fileName": name, "bytes": size, "sha256": sha256}
+
+
+def test_modules_and_checkpoints_stay_within_256_mb(user):
+    """Other files than auxiliary ones do not grow with them."""
+    made = request(**played())
+    draft = refused(user, {**made, "module": sparse("model.wasm", (256 << 20) + 4), "manifest": put("m.json", b"[]")})
+    assert "The module has 268435460 bytes; at most 268435456 are allowed." in draft.error
+    checkpoint = sparse("start.weei-checkpoint", (256 << 20) + 4)
+    draft = refused(user, {**made, "checkpoint": checkpoint, "datasetMode": "new"})
+    assert "at most 268435456 bytes; found 268435460" in draft.error
 
 
 GROWING = {

@@ -300,3 +300,21 @@ def test_resume_over_records_needs_the_chunk_lists_too(user):
     body = file(weights=floats(15), experience=SAVED)
     draft = refused(user, **reference("bandit"), epochs=50, seed=None, checkpoint=body, mode="resume")
     assert (draft.error_field, "remainingChunkIds" in draft.error) == ("datasetMode", True)
+
+
+def test_an_exported_file_says_seed_and_next_unit_and_has_no_chunk_lists(user, trainer):
+    job = make(user, **echo(), epochs=2)
+    Peers(job, trainer, 2).start().run()
+    found = metadata_of(exported(job))
+    assert found["experience"] == {"jobSeed": "42", "nextUnit": 24}
+    assert not {"trainedChunkIds", "remainingChunkIds", "chunkOrder", "remainingWorkItems"} & set(found)
+    assert metadata_of(exported(job, 0))["experience"] == {"jobSeed": "42", "nextUnit": 0}
+
+
+def test_over_records_a_file_says_where_queue_and_units_stand(user, trainer):
+    """Two rounds of two chunks are a pass of 200 records; the third round is half of the next."""
+    job = make(user, **reference("bandit"), epochs=9, learningRate=1)
+    Peers(job, trainer, 2).start().run(3)
+    found = [metadata_of(exported(job, number)) for number in range(4)]
+    assert [file["experience"]["nextUnit"] for file in found] == [0, 0, 200, 200]
+    assert [len(file["remainingChunkIds"]) for file in found] == [4, 2, 0, 2]

@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 
 from checkpoints.models import Checkpoint
 from jobs.services.lifecycle import job_update_settings
+from tests.creation.experience import echo, reference
 from tests.creation.making import make, small
 from tests.creation.training import Peers
 
@@ -135,3 +136,14 @@ def test_says_that_there_is_no_such_job(job_id):
 def test_says_that_there_is_no_such_round(user):
     with pytest.raises(CommandError, match="no checkpoint of round 9"):
         call_command("rebuild", str(make(user, **small()).pk), "--round", "9")
+
+
+@pytest.mark.parametrize("model", ["aux-echo", "cartpole", "bandit"])
+def test_makes_experience_jobs_again(model, user, trainer):
+    """Divided ranges of units, files and snapshots in the slots, and records that are units."""
+    options = echo() if model == "aux-echo" else reference(model)
+    job = make(user, **options, epochs=3, workers=2, learningRate=0.01)
+    Peers(job, trainer, 2, workers=2).start().run()
+    code, lines = rebuild(job, "--all")
+    assert (code, len(lines)) == (0, 4), lines
+    assert lines[1:] == [f"Round {number}: equal (2 updates trained again)" for number in (1, 2, 3)]
