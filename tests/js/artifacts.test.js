@@ -169,6 +169,24 @@ test("auxiliary weights come in their order, once, also where nothing can be sto
   assert.deepEqual(fetched, [reward.sha256, old.sha256]);
 });
 
+test("what is held is the stored Blob, not the one that was received", async () => {
+  const stored = new ArtifactStore({ indexedDB: new IDBFactory() });
+  const { artifacts, refs } = await slotArtifacts([blobOf("file")], stored);
+  const [reward] = /** @type {any} */ (refs("reward"));
+  /** @type {(Blob | null)[]} */
+  const given = [];
+  const get = stored.get.bind(stored);
+  stored.get = async (...wanted) => {
+    const blob = await get(...wanted);
+    given.push(blob);
+    return blob;
+  };
+  const info = declares({ id: "reward", bytes: 4, sha256: reward.sha256 });
+  const [slot] = await artifacts.auxiliary("job", [reward], info, signal);
+  assert.equal(slot?.bytes, given.at(-1));
+  assert.equal(await slot?.bytes.text(), "file");
+});
+
 /** @param {{id: string, bytes: Blob}[]} slots */
 const texts = (slots) => Promise.all(slots.map(async ({ id, bytes }) => `${id}: ${await bytes.text()}`));
 

@@ -49,8 +49,7 @@ export class JobArtifacts {
     try {
       const path = `/bytes/jobs/${jobId}/${wanted.sha256}`;
       const blob = await download(this.#http, path, wanted, { signal, onProgress: transfer.progress });
-      if (keep) await this.#keep(wanted, blob, keptSnapshots);
-      return blob;
+      return keep ? await this.#kept(wanted, blob, keptSnapshots) : blob;
     } catch (error) {
       if (!signal.aborted) this.#transfers.fail(wanted.sha256, error instanceof Error ? error.message : String(error));
       throw error;
@@ -107,13 +106,18 @@ export class JobArtifacts {
     }
   }
 
-  /** @param {ArtifactRef} wanted @param {Blob} blob @param {number | undefined} keptSnapshots */
-  async #keep(wanted, blob, keptSnapshots) {
+  /**
+   * The stored Blob lies on the disk; what was received may lie in memory, up to gigabytes.
+   * @param {ArtifactRef} wanted @param {Blob} blob @param {number | undefined} keptSnapshots
+   */
+  async #kept(wanted, blob, keptSnapshots) {
     try {
       await this.#store.put(wanted.sha256, blob, { keptSnapshots });
       this.#verified.add(wanted.sha256);
+      return (await this.#store.get(wanted.sha256, wanted.bytes)) ?? blob;
     } catch (error) {
       this.#storageFailed(error);
+      return blob;
     }
   }
 
