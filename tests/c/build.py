@@ -1,4 +1,7 @@
-"""Compile the native test programs: the models' own sources with gcc, AddressSanitizer and UBSan."""
+"""Compile the native test programs: the models' own sources with gcc, AddressSanitizer and UBSan.
+
+A program is linked with the model that its name holds, else with digits.
+"""
 
 import subprocess
 from pathlib import Path
@@ -15,8 +18,9 @@ FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", *WARNINGS, *LOW_ADDRESSES, *SAN
 
 def sources(program: str) -> list[Path]:
     """The program, its machine, the library and all of the model."""
+    model = "cartpole" if "cartpole" in program else "digits"
     own = [HERE / f"{program}.c", HERE / "native.c"]
-    return own + sorted(MODELS.glob("lib/*.c")) + sorted(MODELS.glob("digits/*.c"))
+    return own + sorted(MODELS.glob("lib/*.c")) + sorted(MODELS.glob(f"{model}/*.c"))
 
 
 def compile_program(program: str, folder: Path) -> Path:

@@ -10,7 +10,14 @@ PROGRAMS = sorted(path.stem for path in HERE.glob("*_test.c"))
 
 
 def test_finds_the_programs():
-    assert PROGRAMS == ["alloc_test", "hostile_test", "network_test", "text_test"]
+    assert PROGRAMS == [
+        "alloc_test",
+        "cartpole_hostile_test",
+        "cartpole_policy_test",
+        "hostile_test",
+        "network_test",
+        "text_test",
+    ]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
