@@ -21,7 +21,7 @@ from jobs.models import Attempt, Job, JobDraft, Round, Slot, Sweep
 from jobs.services.events import enqueue
 from jobs.services.lifecycle import job_go_on
 from jobs.services.settling import attempt_end
-from jobs.services.texts import parse_settings_text
+from jobs.services.texts import settings_in
 from peers.models import Membership
 from peers.services.presence import heartbeats, leases_renew
 
@@ -119,8 +119,8 @@ def stragglers(now: datetime) -> list[tuple[Attempt, float]]:
     since = now - timedelta(seconds=ARRIVING_SECONDS)
     uploads = Upload.objects.filter(kind=Upload.Kind.UPDATE, done=False, touched__gt=since)
     arriving = [attempt_id for attempt_id in uploads.values_list("attempt_id", flat=True) if attempt_id is not None]
-    for at in Round.objects.filter(state=Round.State.OPEN, live__gt=0, received__gt=0):
-        factor = parse_settings_text(at.settings_text).straggler_factor
+    for at in Round.objects.filter(state=Round.State.OPEN, live__gt=0).select_related("job"):
+        factor = settings_in(at.job, at.settings_text).straggler_factor
         received = Slot.objects.filter(round=at, status=Slot.Status.RECEIVED)
         finished = [_seconds(slot) for slot in received.only("started_at", "finished_at")]
         limit_of = partial(straggler_limit, factor=factor, floor=settings.STRAGGLER_FLOOR_SECONDS)

@@ -12,6 +12,7 @@ from tests.jobs.world import (
     Participant,
     assert_invariants,
     hello,
+    make_experience_job,
     make_job,
     merge_due,
     start,
@@ -73,6 +74,25 @@ def test_a_straggler_is_stopped_and_its_late_update_refused(two):
         b.upload(late)
     merge_due(job)
     assert a.item == "c2"
+    assert_invariants(job)
+
+
+@pytest.mark.parametrize("units", [0, 8])
+def test_units_have_stragglers_too(units):
+    """Also when those who wait have finished no unit: `received` does not count them."""
+    job = make_experience_job()
+    a, b = Participant(job), Participant(job)
+    start(job)
+    late = b.attempt
+    a.train(uniqueExamples=units)
+    age(b, 29)
+    assert stragglers(now()) == []
+    age(b, 31)
+    expire(now())
+    late.refresh_from_db()
+    assert late.state == "expired"
+    merge_due(job)
+    assert (a.item, b.item) == ("units-16-24", "units-24-32")
     assert_invariants(job)
 
 
