@@ -6,13 +6,15 @@ import hashlib
 import io
 import math
 import struct
+from dataclasses import replace
 
 from jobs.domain.progress import chunk_lists, progress_from
 from jobs.domain.queue import Item
 from jobs.domain.states import ParticipantFacts, participant_state
 from tests.simulation import merging, toy
 from tests.simulation.export import chunk_ids, write_checkpoint
-from tests.simulation.store import Attempt, Checkpoint, Member, Round
+from tests.simulation.store import Attempt, Checkpoint, Member, Round, Slot
+from tests.simulation.units import UnitChecks, deal_states, outcome
 from weei_core.aggregation import WeightedSource, merge, method_named
 from weei_core.weights import BytesSource
 
@@ -34,11 +36,11 @@ class Checks:
         """`before`: what a resumed job's file says was trained in its first pass."""
         self.world = world
         self.store = world.store
+        self.units = UnitChecks(world, world.store.job.next_unit)
         self.trained: dict[int, Pieces] = {0: before}
         self.last_round = self.store.job.first_round
         self.pass_no = 0
         self.receipts: dict[int, str] = {}
-        self.seeds: dict[tuple, int] = {}
         self.merged: set[int] = set()
         self.version = -1
         self.progressed_at = 0.0
@@ -60,7 +62,9 @@ class Checks:
         at = self.store.rounds.get(self.store.job.round_no)
         if at is not None:
             self._round(at)
-        self._conserved(at)
+        self.units.step(at)
+        if self.world.server.info.reads_data:
+            self._conserved(at)
         self._progress()
 
     # ------------------------------------------------------------- every step
@@ -73,21 +77,37 @@ class Checks:
         assert (at.live, at.received) == counts, f"round {at.number}: counters {at.live, at.received}, rows {counts}"
         assert len({a.peer for a in live}) == len(live), "one peer holds two live attempts"
         if at.state != "open":
-            assert not live and received, f"round {at.number} is {at.state} with {len(live)} live"
+            assert not live and at.received, f"round {at.number} is {at.state} with {len(live)} live"
         items = [(s.item.place, s.item.record_count) for s in at.slots if s.status != "stopped"]
         assert len(dict(items)) == len(items), "an item twice in a round"
         assert at.state == "done" or at.pass_no == self.store.job.pass_no, "a round of another pass"
-        for attempt in live:
-            self._seed(attempt)
 
-    def _seed(self, attempt: Attempt) -> None:
-        """A retry or another peer gets the same seed; the formula is written out here once more."""
-        slot = attempt.slot
-        key = (slot.round.number, slot.item.chunk_index, slot.item.record_start)
-        if key not in self.seeds:
-            text = struct.pack("<4Q", self.world.server.job_seed, *key)
-            self.seeds[key] = int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
-        assert slot.seed == self.seeds[key], f"another seed for {key}"
+    def task(self, slot: Slot) -> toy.Task:
+        """What its peer works on, whoever it is and at whatever try."""
+        reads = self.world.server.info.reads_data
+        return toy.Task(
+            base=self.store.files[slot.round.start],
+            chunk=slot.item.chunk_index if reads else None,
+            start=slot.item.record_start,
+            count=slot.item.record_count,
+            seed=self._seed(slot),
+            unit_start=self.units.start_of(slot),
+            split=1 if reads else self.units.splits[slot],
+            slots=self.units.slots_of(slot.round),
+            hot=self.world.hot(slot.item),
+        )
+
+    def _seed(self, slot: Slot) -> int:
+        """The formulas are written out here once more."""
+        if self.world.server.info.is_experience:
+            return self.units.seed_of(slot)
+        numbers = (slot.round.number, slot.item.chunk_index, slot.item.record_start)
+        text = struct.pack("<4Q", self.world.server.job_seed, *numbers)
+        return int.from_bytes(hashlib.sha256(text).digest()[:8], "little")
+
+    def told(self, live: Attempt, task: toy.Task) -> None:
+        """I5: a peer was given its assignment."""
+        assert task == self.task(live.slot), f"I5: attempt {live.id} is told {task}, not {self.task(live.slot)}"
 
     def _pieces(self, pass_no: int) -> Pieces:
         """Trained in a pass, by position."""
@@ -167,6 +187,11 @@ class Checks:
         before = self.world.leases_at_death.get(member.id, math.inf)
         assert not self.world.leases_at_death or up >= 30 or before < self.world.died_at, "an outage ended a lease"
 
+    def requeued(self, slot: Slot, item: Item) -> None:
+        """An item goes back as it was, with one error more if it failed or no unit of it was finished."""
+        errors = slot.item.errors + (outcome(slot.attempts[-1]) in ("error", "empty"))
+        assert item == replace(slot.item, errors=errors), f"{slot.item} went back as {item}"
+
     def item_failed(self, item: Item) -> None:
         """An item is held for errors of its records only, at least three of them."""
         slots = [slot for at in self.store.rounds.values() if at.pass_no == self.store.job.pass_no for slot in at.slots]
@@ -175,15 +200,15 @@ class Checks:
             for slot in slots
             if slot.item.position == item.position
             and slot.item.record_start <= item.record_start < slot.item.record_start + slot.item.record_count
-            and slot.attempts[-1].state == "failed"
+            and outcome(slot.attempts[-1]) in ("error", "empty")
         ]
         assert len(failed) >= 3, f"{item} is held after {len(failed)} errors"
 
     def deals_failed(self, at: Round, ended: int) -> None:
-        """The job pauses for deals that ended only in errors; a deal with a loss does not count."""
-        deals = [[s.attempts[-1].state for s in at.slots if s.deal == deal] for deal in range(ended + 1)]
-        counted = [states for states in deals if states and not {"expired", "left"} & set(states)]
-        assert all(set(states) == {"failed"} for states in counted[-3:]) and len(counted) >= 3, f"paused after {deals}"
+        """The job pauses for deals that ended only in errors, or no unit; a deal with a loss does not count."""
+        deals = [deal_states(at, deal) for deal in range(ended + 1)]
+        counted = [states for states in deals if states and "lost" not in states]
+        assert all("weight" not in states for states in counted) and len(counted) >= 3, f"paused after {deals}"
 
     def participant(self, member) -> None:
         live = self.world.server.assignment(member)
@@ -211,6 +236,7 @@ class Checks:
             assert toy.sha(store.files[name]) == name, "I2: bytes and hash differ"
             assert all(map(math.isfinite, struct.unpack(f"<{len(store.files[name]) // 4}f", store.files[name])))
         updates = self._ledger(made, at)
+        self.units.checkpoint(made)
         for attempt in updates:
             item = attempt.slot.item
             self.trained.setdefault(at.pass_no, {}).setdefault(item.position, []).append(
@@ -218,28 +244,25 @@ class Checks:
             )
         assert store.job.status == "completed" or not store.job.finishing, "finish waits after its merge"
         self._bytes(made, at, updates)
-        self._lists(made)
+        if self.world.server.info.reads_data:
+            self._lists(made)
+        if made.round % 4 == 0:
+            write_checkpoint(self.world, made)
         self._validation(made)
 
     def _ledger(self, made: Checkpoint, at: Round) -> list[Attempt]:
-        """I3 and I10: exactly what was accepted in this round, each once, trained on the round's start."""
+        """I3 and I10: exactly what was accepted in this round, each once, trained on the round's start. Returns what
+        counts."""
         accepted = [a for slot in at.slots for a in slot.attempts if a.state == "received"]
         assert sorted(made.ledger) == sorted((a.id, a.sha) for a in accepted), "I10: the ledger misses an update"
         assert not self.merged & {a.id for a in accepted}, "I3: an update counted twice"
         self.merged |= {a.id for a in accepted}
-        base = self.store.files[at.start]
-        for a in accepted:
-            item, hot = a.slot.item, self.world.profile.hot == a.slot.item.chunk_index
-            body = toy.trained(
-                base,
-                chunk=item.chunk_index,
-                start=item.record_start,
-                count=item.record_count,
-                seed=a.slot.seed,
-                hot=hot,
-            )
-            assert toy.sha(body) == a.sha, "I3: an update on another base, item or seed"
-        return accepted
+        assert self.world.server.info.is_experience or all(a.weight for a in accepted)
+        counted = [a for a in accepted if a.weight > 0]
+        for a in counted:
+            body, weight = toy.trained(self.task(a.slot))
+            assert (toy.sha(body), weight) == (a.sha, a.weight), "I3: an update on another base, item or seed"
+        return counted
 
     def _bytes(self, made: Checkpoint, at: Round, updates: list[Attempt]) -> None:
         """I6: in any order of arrival the same bytes; for fedavg also by hand, in Python's own doubles."""
@@ -260,8 +283,9 @@ class Checks:
         assert out.getvalue() == store.files[made.weights], "I6: the order of arrival changed the weights"
         assert made.step == (0 if not made.state else before.step + 1 if keeps else 1)
         ordered = sorted(updates, key=lambda a: a.slot.item.place)
+        parts = [(store.files[a.sha], a.weight) for a in ordered]
         if chosen.method == "fedavg":
-            assert _mean(store.files, ordered) == store.files[made.weights], "fedavg is not the weighted mean"
+            assert toy.mean(parts) == store.files[made.weights], "fedavg is not the weighted mean"
         assert made.examples == sum(a.weight for a in ordered) > 0
 
     def _lists(self, made: Checkpoint) -> None:
@@ -287,8 +311,6 @@ class Checks:
             assert (name in lists.trained) == (not left) and covered(done + left, records[chunk]), (
                 f"{name} in the lists"
             )
-        if made.round % 4 == 0:
-            write_checkpoint(self.world, made)
 
     def _validation(self, made: Checkpoint) -> None:
         chosen = self.world.store.job.settings.validation_schedule
@@ -307,31 +329,30 @@ class Checks:
         latest = self.store.checkpoints[max(self.store.checkpoints)]
         assert latest.validation or not (schedule and schedule.enabled), "the last checkpoint is not validated"
         assert job.status == "completed", f"the job is {job.status}: {job.error}"
+        if self.world.server.info.is_experience:
+            self.units.end()
+        else:
+            self._all_passes()
+        for attempt_id, sha in self.receipts.items():
+            attempt = self.store.attempts[attempt_id]
+            at = attempt.slot.round
+            counted = attempt_id in self.merged and attempt.sha == sha
+            empty = attempt.weight == 0 and at.state != "done"
+            assert counted or empty or attempt.reason or at.error, f"I10: the accepted update {attempt_id} is nowhere"
+        assert not self.world.server.live_attempts(), "somebody is still at work"
+        assert self.merged == {n for _, c in sorted(self.store.checkpoints.items()) for n, _ in c.ledger}
+        assert merging.progress_of(self.world.server).pass_no == job.pass_no
+
+    def _all_passes(self) -> None:
+        job = self.store.job
         total = sum(self.world.server.records) * job.settings.epochs
         done = sum(length for passed in self.trained.values() for pieces in passed.values() for _, length in pieces)
         assert job.incomplete == (done < total), f"incomplete is {job.incomplete} with {done} of {total} records"
         if not job.finishing:
             assert job.pass_no == job.settings.epochs - 1
             self._whole_pass(job.pass_no)
-        for attempt_id, sha in self.receipts.items():
-            attempt = self.store.attempts[attempt_id]
-            at = attempt.slot.round
-            counted = attempt_id in self.merged and attempt.sha == sha
-            assert counted or attempt.reason or at.error, f"I10: the accepted update {attempt_id} is nowhere"
-        assert not self.world.server.live_attempts(), "somebody is still at work"
-        assert self.merged == {n for _, c in sorted(self.store.checkpoints.items()) for n, _ in c.ledger}
-        assert merging.progress_of(self.world.server).pass_no == job.pass_no
 
 
 def _number(value: object) -> int:
     assert isinstance(value, int)
     return value
-
-
-def _mean(files: dict[str, bytes], ordered: list[Attempt]) -> bytes:
-    total = float(sum(a.weight for a in ordered))
-    sums = [0.0] * toy.FLOATS
-    for index, a in enumerate(ordered):
-        for i, w in enumerate(struct.unpack("<3f", files[a.sha])):
-            sums[i] = sums[i] + a.weight * w if index else a.weight * w
-    return struct.pack("<3f", *(s / total for s in sums))

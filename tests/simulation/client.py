@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.domain.queue import Item
 from tests.simulation import toy
 from tests.simulation.server import Refused
 from tests.simulation.store import Attempt, Member
@@ -14,15 +13,14 @@ HEARTBEAT = 7.0
 LOST = object()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Assignment:
-    """What the server said, by value: the rows may change while the peer works."""
+    """What the server said, by value: the rows may change while the peer works. `idle`: no unit was finished."""
 
     attempt: int
     round: int
-    item: Item
-    seed: int
-    base: bytes
+    task: toy.Task
+    idle: bool = False
 
 
 class Client:
@@ -33,6 +31,7 @@ class Client:
         self.session: int | None = None
         self.away_until = 0.0
         self.slow = 1.0
+        self.workers = 1
         self.gone = True
         self.work: Assignment | None = None
         self.uploading_until = -1.0
@@ -66,6 +65,8 @@ class Client:
         store, server = self.world.store, self.world.server
         if self.member is None:
             store.put(store.members, self.id, Member(self.id, self.world.now))
+            # Devices are told apart by who accepts first, as ranges of units are dealt.
+            self.workers = self.world.profile.devices[len(store.members) - 1]
         elif not self.member.current:
             store.set(self.member, current=True, accepted_at=self.world.now)
         server.seen(self.member)
@@ -108,6 +109,12 @@ class Client:
         if self.work:
             self.world.after(self.world.rng.uniform(0.5, 3), self.trained, self.tab, self.work)
 
+    def limit(self, workers: int) -> None:
+        """How many Workers may run here; what was dealt before keeps its division."""
+        self.workers = workers
+        if self.takes_part and self.member.loaded and self.online:
+            self.world.request(self.world.server.ready, self.member, workers)
+
     # ------------------------------------------------------------- loops
 
     def heartbeat_loop(self) -> None:
@@ -132,7 +139,7 @@ class Client:
         if server.seen(member):
             server.returned(member)
         if not member.loaded and member.current:
-            server.ready(member)
+            server.ready(member, self.workers)
         self.world.checks.participant(member)
         return server.assignment(member)
 
@@ -147,8 +154,20 @@ class Client:
 
     def _begin(self, live: Attempt) -> None:
         slot = live.slot
-        base = self.world.store.files[slot.round.start]
-        self.work = Assignment(live.id, slot.round.number, slot.item, slot.seed, base)
+        at, item = slot.round, slot.item
+        task = toy.Task(
+            base=self.world.store.files[at.start],
+            chunk=item.chunk_index if self.world.server.info.reads_data else None,
+            start=item.record_start,
+            count=item.record_count,
+            seed=slot.seed,
+            unit_start=slot.unit_start,
+            split=slot.split,
+            slots=self.world.server.auxiliary(at.number - 1),
+            hot=self.world.hot(item),
+        )
+        self.world.checks.told(live, task)
+        self.work = Assignment(live.id, at.number, task)
         self.world.request(self.world.server.training, live)
         took = self.world.rng.uniform(1, 5) * self.slow
         self.world.after(took, self.trained, self.tab, self.work)
@@ -164,22 +183,14 @@ class Client:
             self.world.request(self.world.server.attempt_end, attempt, "failed", "out of memory")
             self.poll()
             return
+        work.idle = self.world.chance("idle")
         took = self.world.rng.uniform(0.05, 0.6) * (10 if self.world.chance("slow") else 1)
         self.uploading_until = self.world.now + took + 0.1
         self.world.after(took, self.upload, tab, work)
 
     def update(self, work: Assignment) -> tuple[bytes, dict]:
-        item = work.item
-        body = toy.trained(
-            work.base,
-            chunk=item.chunk_index,
-            start=item.record_start,
-            count=item.record_count,
-            seed=work.seed,
-            hot=self.world.profile.hot == item.chunk_index,
-        )
-        weight = toy.unique_examples(item.record_count, work.seed)
-        return body, {"round": work.round, "uniqueExamples": weight, "metrics": {"loss": toy.loss(work.seed)}}
+        body, weight = (work.task.base, 0) if work.idle else toy.trained(work.task)
+        return body, {"round": work.round, "uniqueExamples": weight, "metrics": {"loss": toy.loss(work.task.seed)}}
 
     def upload(self, tab: int, work: Assignment, *, again: bool = False) -> None:
         if not again and (tab != self.tab or self.work is not work):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jobs.domain.queue import reshuffled
 from jobs.domain.rounds import straggler_limit
 from jobs.domain.states import COMPLETED, PAUSED, READY, RUNNING, check_transition
@@ -9,6 +11,7 @@ from tests.simulation.merging import MERGE_LEASE, MERGE_TRIES
 from tests.simulation.server import LEASE, Refused, Server
 from tests.simulation.store import Attempt, Requeued, Round
 from weei_core import seeds
+from weei_core.training_settings import changed
 
 SWEEP_GAP = 10.0
 STRAGGLER_FLOOR = 30.0
@@ -56,6 +59,12 @@ def _merge_again(server: Server, at: Round, **fields) -> None:
         store.on_commit(lambda: server.world.enqueue_merge(at.number))
 
 
+def _merge_failed_again(server: Server, at: Round) -> None:
+    """With the method of this moment. What its slots are trained with stays as it was."""
+    chosen = replace(at.settings, aggregation=server.store.job.settings.aggregation)
+    _merge_again(server, at, settings=chosen, closing_at=server.now)
+
+
 def _unhold(server: Server, row: Requeued) -> None:
     item = row.item
     fresh = type(item)(item.position, item.chunk_index, item.record_start, item.record_count, item.whole)
@@ -72,7 +81,7 @@ def go_on(server: Server) -> None:
         return
     at = store.rounds.get(job.round_no)
     if at is not None and at.state == "failed":
-        _merge_again(server, at, settings=job.settings, closing_at=server.now)
+        _merge_failed_again(server, at)
         return
     with store.transaction():
         if at is None or at.state == "done":
@@ -102,15 +111,17 @@ def _finish(server: Server) -> None:
         server.attempt_end(attempt, "left", "the coordinator finished the job")
     at = server.store.rounds.get(server.store.job.round_no)
     if at is not None and at.state == "failed":
-        _merge_again(server, at, settings=server.store.job.settings, closing_at=server.now)
+        _merge_failed_again(server, at)
     elif at is None or at.state == "done" or at.state == "open" and at.live == 0:
         with server.store.transaction():
             server.complete(incomplete=True)
 
 
-def change_settings(server: Server, settings) -> None:
-    job = server.store.job
-    if job.status == COMPLETED or settings.epochs <= job.pass_no:
+def change_settings(server: Server, patch: dict) -> None:
+    job, experience = server.store.job, server.info.is_experience
+    settings = changed(job.settings, patch, for_experience=experience, info=server.info)
+    least = max(job.round_no, job.first_round + 1) if experience else job.pass_no + 1
+    if job.status == COMPLETED or settings.epochs < least:
         raise Refused("settings.epochs")
     server.store.set(job, settings=settings)
     server.world.log("settings", settings.text)
@@ -118,8 +129,8 @@ def change_settings(server: Server, settings) -> None:
 
 def shuffle(server: Server) -> None:
     store, job = server.store, server.store.job
-    if job.status == COMPLETED:
-        raise Refused("wrong_status")
+    if job.status == COMPLETED or not server.info.reads_data:
+        raise Refused("wrong_status" if server.info.reads_data else "wrong_kind")
     n = job.shuffles + 1
     full = seeds.shuffle_order(server.job_seed, n, range(len(job.order)))
     with store.transaction():

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tests.simulation import control
-from weei_core.training_settings import TrainingSettings, parse_settings
+from tests.simulation import control, toy
+from weei_core.model_info import ModelInfo
+from weei_core.training_settings import TrainingSettings, changed, parse_settings
 
 PEER_FAULTS = ("crash", "reload", "sleep", "slow", "leave", "late_tab", "errors", "invalid", "double")
 SERVER_FAULTS = ("kill_web", "kill_worker", "outage", "lost", "redis", "doubled_task", "slow_merge", "damage")
 COORDINATOR_FAULTS = ("pause", "shuffle", "settings", "finish", "skip", "pause_peer", "remove")
+EXPERIENCE_FAULTS = ("idle", "limit")
 # None of these ends a lease or changes who takes part, so none of them may change a single weight.
 HARMLESS = frozenset(("kill_web", "kill_worker", "lost", "reload", "double", "redis", "doubled_task", "slow_merge"))
 
+MAX_PEERS = 6
+MAX_ROUNDS = 12
 METHODS = (
     {"method": "fedavg"},
     {"method": "fedavgm"},
@@ -25,7 +29,10 @@ METHODS = (
 @dataclass(frozen=True)
 class Profile:
     """One run. `hot`: the chunk whose updates are too large for a step with momentum, if any. `intensity`: how often
-    an upload, a training or a merge goes wrong, where the run has such faults."""
+    an upload, a training or a merge goes wrong, where the run has such faults.
+
+    `inputs`: what an experience job plays on; with "none" there are no `records`. `devices`: how many Workers each
+    runs, in order of acceptance. `slots`: the model's snapshots as `toy.model_info` takes them."""
 
     peers: int
     records: tuple[int, ...]
@@ -37,6 +44,14 @@ class Profile:
     fault_every: float
     intensity: float = 0.3
     shuffled: bool = False
+    inputs: str | None = None
+    max_workers: int = 1
+    devices: tuple[int, ...] = (1,) * MAX_PEERS
+    slots: tuple[int | None, ...] = ()
+
+    @property
+    def info(self) -> ModelInfo:
+        return toy.model_info(self.inputs, cuts=self.cuts, max_workers=self.max_workers, slots=self.slots)
 
 
 def settings_of(epochs: int, aggregation: dict, *, factor: float, every: int) -> TrainingSettings:
@@ -48,12 +63,21 @@ def settings_of(epochs: int, aggregation: dict, *, factor: float, every: int) ->
         "seed": "7",
         "stragglerFactor": factor,
         "aggregation": aggregation,
-        "validationSchedule": {"enabled": every > 0, "unit": "epoch" if every % 2 else "round", "every": max(every, 1)},
+        "validationSchedule": schedule("epoch" if every % 2 else "round", every),
     }
     return parse_settings(value, for_experience=False)
 
 
-def draw(rng: random.Random, *, harmless: bool) -> Profile:
+def schedule(unit: str, every: int) -> dict[str, object]:
+    return {"enabled": every > 0, "unit": unit, "every": max(every, 1)}
+
+
+def draw(rng: random.Random, *, harmless: bool, experience: bool) -> Profile:
+    profile = _dataset_job(rng, harmless=harmless)
+    return _experience_job(rng, profile, harmless=harmless) if experience else profile
+
+
+def _dataset_job(rng: random.Random, *, harmless: bool) -> Profile:
     """Mostly small jobs; some with 40 chunks."""
     chunks = rng.choice((1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 40))
     epochs = rng.choice((1, 2, 2, 3)) if chunks <= 12 else 1
@@ -62,7 +86,7 @@ def draw(rng: random.Random, *, harmless: bool) -> Profile:
     if "skip" in faults:
         faults |= {"errors"}
     return Profile(
-        peers=rng.randint(1, 6),
+        peers=rng.randint(1, MAX_PEERS),
         records=tuple(rng.choice((1, 2, 3, 5, 8, 13, 50)) for _ in range(chunks)),
         cuts=rng.random() < 0.6,
         hot=rng.randrange(chunks) if not harmless and rng.random() < 0.1 else None,
@@ -75,6 +99,32 @@ def draw(rng: random.Random, *, harmless: bool) -> Profile:
         intensity=rng.uniform(0.1, 0.9),
         shuffled=rng.random() < 0.3,
     )
+
+
+def _experience_job(rng: random.Random, profile: Profile, *, harmless: bool) -> Profile:
+    """The same run over units: those of the records, or without any data."""
+    inputs = rng.choice(("none", "dataset"))
+    profile = replace(
+        profile,
+        inputs=inputs,
+        max_workers=rng.choice((1, 2, 3, 8)),
+        devices=tuple(rng.randint(1, 4) for _ in range(MAX_PEERS)),
+        slots=tuple(rng.sample((None, 0, 1, 3), rng.choice((0, 0, 1, 3)))),
+    )
+    if inputs == "none":
+        profile = replace(profile, records=(), cuts=False, shuffled=False)
+    if not harmless:
+        profile = replace(profile, faults=profile.faults | set(rng.sample(EXPERIENCE_FAULTS, rng.randint(0, 2))))
+    patch = {
+        "epochs": rng.randint(1, MAX_ROUNDS - 2),
+        "validationSchedule": schedule("round", rng.randint(0, 4)),
+        **_experience_settings(rng),
+    }
+    return replace(profile, settings=changed(profile.settings, patch, for_experience=True, info=profile.info))
+
+
+def _experience_settings(rng: random.Random) -> dict[str, object]:
+    return {"experience": {"unitsPerAssignment": rng.randint(1, toy.MAX_UNITS)}, "workers": rng.randint(1, 4)}
 
 
 class Nemesis:
@@ -126,6 +176,10 @@ class Nemesis:
         if work is not None:
             self.world.after(self._uniform(0.1, 4), client.upload, tab, work, again=True)
 
+    def limit(self) -> None:
+        """A person allows their device more Workers or fewer."""
+        self._client().limit(self.world.rng.randint(1, 4))
+
     def leave(self) -> None:
         client = self._client()
         client.leave()
@@ -166,7 +220,8 @@ class Nemesis:
         """A stored update that waits for its merge is lost or changed on the disk."""
         store = self.world.store
         at = store.rounds.get(store.job.round_no)
-        waiting = [s.attempts[-1].sha for s in at.slots if s.status == "received"] if at and at.state != "done" else []
+        received = [s.attempts[-1] for s in at.slots if s.status == "received"] if at and at.state != "done" else []
+        waiting = [attempt.sha for attempt in received if attempt.weight]  # without it is the start itself
         if waiting:
             name = self.world.rng.choice(waiting)
             data = store.files.pop(name, b"")
@@ -181,10 +236,16 @@ class Nemesis:
         self.world.command(control.shuffle)
 
     def settings(self) -> None:
-        rng, old = self.world.rng, self.world.store.job.settings
-        epochs = max(1, old.epochs + rng.choice((-1, 0, 0, 1)))
-        new = settings_of(min(epochs, 3), rng.choice(METHODS), factor=old.straggler_factor, every=rng.randint(0, 4))
-        self.world.command(control.change_settings, new)
+        rng, experience = self.world.rng, self.world.server.info.is_experience
+        epochs = max(1, self.world.store.job.settings.epochs + rng.choice((-1, 0, 0, 1)))
+        method, every = rng.choice(METHODS), rng.randint(0, 4)
+        patch = {
+            "epochs": min(epochs, MAX_ROUNDS if experience else 3),
+            "aggregation": method,
+            "validationSchedule": schedule("epoch" if every % 2 and not experience else "round", every),
+            **(_experience_settings(rng) if experience else {}),
+        }
+        self.world.command(control.change_settings, patch)
 
     def finish(self) -> None:
         if self.world.rng.random() < 0.15:

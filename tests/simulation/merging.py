@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 
 from jobs.domain.progress import Progress
-from jobs.domain.rounds import After, Position, after_checkpoint
+from jobs.domain.rounds import After
 from tests.simulation import toy
 from tests.simulation.server import Server
 from tests.simulation.store import Attempt, Checkpoint, Round, Slot
@@ -80,11 +80,12 @@ def finish(server: Server, run: Running) -> None:
 
 
 def merged(server: Server, at: Round, updates: list[Attempt]) -> tuple[MergeResult, bytes, bytes]:
+    """Updates without a finished unit are not even read."""
     store = server.store
     before = store.checkpoints[at.number - 1]
     chosen = at.settings.aggregation
     keeps = before.state if before.method == chosen.method else None
-    sources = [(attempt, _stored(server, attempt)) for attempt in updates]
+    sources = [(attempt, _stored(server, attempt)) for attempt in updates if attempt.weight > 0]
     weights_out, state_out = io.BytesIO(), io.BytesIO()
     result = merge(
         start=BytesSource(store.files[at.start]),
@@ -136,7 +137,7 @@ def progress_of(server: Server) -> Progress:
 
 def _checkpoint(server: Server, run: Running, result: MergeResult) -> Checkpoint:
     job, at = server.store.job, run.round
-    reports = [(attempt.weight, attempt.metrics) for attempt in run.updates]
+    reports = [(attempt.weight, attempt.metrics) for attempt in run.updates if attempt.weight > 0]
     return Checkpoint(
         round=at.number,
         weights=result.weights_sha256,
@@ -154,16 +155,27 @@ def _checkpoint(server: Server, run: Running, result: MergeResult) -> Checkpoint
         left=server.left(),
         shuffles=job.shuffles,
         skipped=job.skipped,
+        next_unit=_next_unit(server),
     )
+
+
+def _next_unit(server: Server) -> int | None:
+    """Units that were dealt count as used. Where records are units, it is the first one of the pass that goes on."""
+    if not server.info.is_experience:
+        return None
+    ends_pass = server.info.reads_data and server.left() == 0
+    return server.unit_after_pass() if ends_pass else server.store.job.next_unit
 
 
 def _advance(server: Server, made: Checkpoint) -> None:
     job = server.store.job
-    what = after_checkpoint(Position(job.pass_no, made.left, job.settings.epochs), finishing=job.finishing)
+    what = server.after_round(made.round, made.left)
     server.validation(made, ends_pass=made.left == 0)
     if what == After.COMPLETED:
-        remains = made.left > 0 or job.pass_no + 1 < job.settings.epochs
-        server.complete(incomplete=job.incomplete or remains)
+        planned = made.left == 0 and job.pass_no + 1 >= job.settings.epochs
+        if server.info.is_experience:
+            planned = made.round >= job.settings.epochs
+        server.complete(incomplete=job.incomplete or not planned)
         return
     if what == After.NEXT_PASS:
         server.pass_next()

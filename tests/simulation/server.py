@@ -6,6 +6,7 @@ made by `jobs.domain`. Nothing here knows of faults.
 
 from __future__ import annotations
 
+from jobs.domain.experience import snapshot_round, split_of, unit_starts
 from jobs.domain.queue import Item, PassQueue, deal
 from jobs.domain.rounds import (
     After,
@@ -13,6 +14,7 @@ from jobs.domain.rounds import (
     Position,
     Verdict,
     after_checkpoint,
+    after_experience,
     failed_deals_after,
     validation_due,
     verdict,
@@ -21,6 +23,7 @@ from jobs.domain.states import COMPLETED, PAUSED, RUNNING, check_transition
 from tests.simulation import toy
 from tests.simulation.store import Attempt, Checkpoint, Member, Requeued, Round, Slot, Store
 from weei_core import seeds
+from weei_core.model_info import ModelInfo
 from weei_core.weights import first_non_finite
 
 LEASE = 30.0
@@ -43,11 +46,11 @@ class Refused(Exception):
 class Server:
     """`world` gives the time and takes hints, queued tasks and log lines."""
 
-    def __init__(self, world, store: Store, records: list[int], *, cuts: bool, job_seed: int) -> None:
+    def __init__(self, world, store: Store, records: list[int], *, info: ModelInfo, job_seed: int) -> None:
         self.world = world
         self.store = store
         self.records = records
-        self.cuts = cuts
+        self.info = info
         self.job_seed = job_seed
 
     @property
@@ -77,7 +80,8 @@ class Server:
         store, job = self.store, self.store.job
         if at.state != "open" or job.status != RUNNING or job.finishing:
             return
-        if at.live == 0 and at.received == 0 and self.left() == 0 and not self._pass_go_on(at):
+        nothing_yet = at.live == 0 and at.received == 0
+        if nothing_yet and self.info.reads_data and self.left() == 0 and not self._pass_go_on(at):
             return
         in_deal = [slot.peer for slot in at.slots if slot.deal == at.deal]
         busy = [attempt.peer for attempt in self.live_attempts()]
@@ -85,15 +89,60 @@ class Server:
         members = [m for m in self.active() if m.id not in in_deal and m.id not in busy]
         if not members:
             return
+        give = self._items_deal if self.info.reads_data else self._units_deal
+        slots = give(at, members, begins=not in_deal)
+        if not slots:
+            return
+        self._slots_create(at, slots)
+        store.append(at.members_at_deals, (at.deal, len(members)))
+
+    def _units_deal(self, at: Round, members: list[Member], *, begins: bool) -> list[Slot]:
+        if not begins:
+            return []
+        units = at.settings.units_per_assignment
+        assert units is not None
+        starts = unit_starts(self.store.job.next_unit, len(members), units)
+        self.store.set(self.store.job, next_unit=starts.stop)
+        slots = [
+            Slot(
+                at,
+                at.deal,
+                Item(0, 0, start, units),
+                member.id,
+                seeds.experience_seed(self.job_seed, start),
+                self.now,
+                unit_start=start,
+                split=split_of(
+                    requested=at.settings.workers, device=member.workers, most=self.info.max_workers, units=units
+                ),
+            )
+            for start, member in zip(starts, members, strict=True)
+        ]
+        self.world.checks.units.deal(at, members, slots)
+        return slots
+
+    def _items_deal(self, at: Round, members: list[Member], *, begins: bool) -> list[Slot]:
+        store, job = self.store, self.store.job
         waiting = [row for row in store.requeued if not row.held and not row.skipped]
         queue = PassQueue(job.order, job.cursor, tuple(row.item for row in waiting), self.records.__getitem__)
-        dealt = deal(queue, len(members), cut=self.cuts and not in_deal, max_parts=MAX_PARTS)
+        cut = self.info.capabilities.record_ranges and begins
+        dealt = deal(queue, len(members), cut=cut, max_parts=MAX_PARTS)
         if not dealt.items:
-            return
+            return []
         self._queue_store(waiting, dealt.rest)
-        self.world.checks.deal(members, dealt.items, cut=self.cuts and not in_deal)
-        self._slots_create(at, members, dealt.items)
-        store.append(at.members_at_deals, (at.deal, len(members)))
+        self.world.checks.deal(members, dealt.items, cut=cut)
+        slots = []
+        for member, item in zip(members, dealt.items, strict=False):
+            unit, seed = self._seeded(at, item)
+            slots.append(Slot(at, at.deal, item, member.id, seed, self.now, unit_start=unit))
+        return slots
+
+    def _seeded(self, at: Round, item: Item) -> tuple[int | None, int]:
+        """First unit and seed of an item; records that are units of experience count on over all passes."""
+        if not self.info.is_experience:
+            return None, seeds.dataset_seed(self.job_seed, at.number, item.chunk_index, item.record_start)
+        unit = self.store.job.next_unit + sum(self.records[: item.chunk_index]) + item.record_start
+        return unit, seeds.experience_seed(self.job_seed, unit)
 
     def left(self) -> int:
         """Items of the pass that no round has taken; held ones too, skipped ones not."""
@@ -103,7 +152,7 @@ class Server:
     def _pass_go_on(self, at: Round) -> bool:
         """What was left of the pass was skipped: the round takes the next pass, or the job ends."""
         job = self.store.job
-        if after_checkpoint(Position(job.pass_no, 0, job.settings.epochs), finishing=False) == After.COMPLETED:
+        if self.after_round(at.number - 1, 0) == After.COMPLETED:
             self.complete(incomplete=True)
             return False
         self.pass_next()
@@ -121,15 +170,13 @@ class Server:
         for item in kept:
             self.store.append(self.store.requeued, Requeued(item))
 
-    def _slots_create(self, at: Round, members: list[Member], items: tuple[Item, ...]) -> None:
-        for member, item in zip(members, items, strict=False):
-            seed = seeds.dataset_seed(self.job_seed, at.number, item.chunk_index, item.record_start)
-            slot = Slot(at, at.deal, item, member.id, seed, self.now)
+    def _slots_create(self, at: Round, slots: list[Slot]) -> None:
+        for slot in slots:
             self.store.append(at.slots, slot)
             self._attempt_create(slot)
-            self.world.hint(member.id)
-        self.store.set(at, live=at.live + min(len(members), len(items)))
-        given = [f"{m.id}:{i.place}+{i.record_count}" for m, i in zip(members, items, strict=False)]
+            self.world.hint(slot.peer)
+        self.store.set(at, live=at.live + len(slots))
+        given = [f"{slot.peer}:{slot.item.place}+{slot.item.record_count}" for slot in slots]
         self.world.log("deal", at.number, at.deal, *given)
 
     def _attempt_create(self, slot: Slot) -> None:
@@ -137,11 +184,39 @@ class Server:
         self.store.put(self.store.attempts, attempt.id, attempt)
         self.store.append(slot.attempts, attempt)
 
+    def after_round(self, round_no: int, left: int) -> After:
+        """What follows the checkpoint of `round_no` with `left` items in the pass at work."""
+        job = self.store.job
+        if self.info.is_experience:
+            items = left if self.info.reads_data else None
+            return after_experience(round_no=round_no, epochs=job.settings.epochs, left=items, finishing=job.finishing)
+        return after_checkpoint(Position(job.pass_no, left, job.settings.epochs), finishing=job.finishing)
+
+    def unit_after_pass(self) -> int:
+        records = sum(self.records) if self.info.reads_data and self.info.is_experience else 0
+        return self.store.job.next_unit + records
+
+    def auxiliary(self, loaded: int) -> tuple[bytes, ...]:
+        """What fills the slots while the checkpoint of round `loaded` is loaded."""
+        found = []
+        for slot in self.info.auxiliary_weights:
+            assert slot.source is not None
+            at = snapshot_round(rounds_ago=slot.source.rounds_ago, first=self.store.job.first_round, loaded=loaded)
+            found.append(self.store.files[self.store.checkpoints[at].weights])
+        return tuple(found)
+
     def pass_next(self) -> None:
         job = self.store.job
         for row in [row for row in self.store.requeued if row.skipped]:
             self.store.remove(self.store.requeued, row)
-        self.store.set(job, pass_no=job.pass_no + 1, cursor=0, order=job.next_order or job.order, next_order=None)
+        self.store.set(
+            job,
+            pass_no=job.pass_no + 1,
+            cursor=0,
+            order=job.next_order or job.order,
+            next_order=None,
+            next_unit=self.unit_after_pass(),
+        )
 
     def complete(self, *, incomplete: bool) -> None:
         job = self.store.job
@@ -196,9 +271,12 @@ class Server:
 
     def slot_stop(self, slot: Slot, reason: str, *, is_error: bool) -> None:
         store, old = self.store, slot.item
+        store.set(slot, status="stopped", finished_at=self.now)
+        if not self.info.reads_data:
+            return
         errors = old.errors + is_error
         item = Item(old.position, old.chunk_index, old.record_start, old.record_count, old.whole, errors)
-        store.set(slot, status="stopped", finished_at=self.now)
+        self.world.checks.requeued(slot, item)
         store.append(store.requeued, Requeued(item, held=errors >= ITEM_ERRORS))
         if errors >= ITEM_ERRORS:
             self.world.checks.item_failed(item)
@@ -243,10 +321,10 @@ class Server:
             if member.current and at is not None and at.state == "open":
                 self.deal_round(at)
 
-    def ready(self, member: Member) -> None:
+    def ready(self, member: Member, workers: int) -> None:
         self.seen(member)
         with self.store.transaction():
-            self.store.set(member, loaded=True)
+            self.store.set(member, loaded=True, workers=workers)
             self.returned(member)
 
     def hello(self, member: Member, session: int | None, attempt_id: int | None) -> int | None:
@@ -323,7 +401,8 @@ class Server:
         weight = report["uniqueExamples"]
         if attempt.state == "live" and report["round"] != slot.round.number:
             raise Refused("stale_attempt")
-        if attempt.state == "live" and not 1 <= weight <= slot.item.record_count:
+        least = 0 if self.info.is_experience else 1
+        if attempt.state == "live" and not least <= weight <= slot.item.record_count:
             self._refuse(attempt, "invalid_report")
         with store.transaction():
             if attempt.state == "received":
@@ -334,7 +413,10 @@ class Server:
                 raise Refused("stale_attempt")
             store.set(attempt, state="received", sha=declared, weight=weight, metrics=report["metrics"])
             store.set(slot.round, live=slot.round.live - 1, received=slot.round.received + (weight > 0))
-            store.set(slot, status="received", finished_at=self.now)
+            if weight == 0 and self.info.reads_data:
+                self.slot_stop(slot, "no unit of it was finished", is_error=True)
+            else:
+                store.set(slot, status="received", finished_at=self.now)
             store.files[declared] = body
             self.settle(slot.round)
             self.world.hint(attempt.peer)

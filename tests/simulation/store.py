@@ -28,6 +28,7 @@ class Job:
     round_no: int = 0
     pass_no: int = 0
     cursor: int = 0
+    next_unit: int = 0
     next_order: list[int] | None = None
     shuffles: int = 0
     skipped: int = 0
@@ -61,6 +62,8 @@ class Slot:
     peer: int
     seed: int
     started_at: float
+    unit_start: int | None = None
+    split: int = 1
     status: str = "loading"
     finished_at: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
@@ -104,6 +107,7 @@ class Checkpoint:
     left: int
     shuffles: int
     skipped: int
+    next_unit: int | None = None
     validation: bool = False
 
 
@@ -115,6 +119,7 @@ class Member:
     loaded: bool = False
     paused: bool = False
     lease_until: float = -1.0
+    workers: int = 1
     seen: bool = False
     session: int = 0
 

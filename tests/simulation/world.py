@@ -11,7 +11,7 @@ from jobs.domain.queue import Item
 from tests.simulation import control, merging, toy
 from tests.simulation.checks import Checks, Pieces
 from tests.simulation.client import LOST, Client
-from tests.simulation.faults import HARMLESS, Nemesis, Profile, settings_of
+from tests.simulation.faults import HARMLESS, Nemesis, Profile, schedule
 from tests.simulation.server import Refused, Server
 from tests.simulation.store import Checkpoint, Job, Killed, Member, Requeued, Store
 from weei_core.errors import Conflict as WrongStatus
@@ -20,6 +20,8 @@ SWEEP = 5.0
 STEPS = 60_000
 PROGRESS_SECONDS = 90.0
 DRAIN_SECONDS = 40.0
+JOB_SEED = 7
+HOT_RANGES = 8  # of so many ranges of units one is hot
 RARE = {"lost": 0.12, "kill_web": 0.02}  # these are asked for with every message
 KINDS = {"kill_risky": "kill_web"}  # what takes several transactions dies between them more often
 
@@ -33,6 +35,7 @@ class World:
         profile: Profile,
         *,
         job: Job | None = None,
+        job_seed: int = JOB_SEED,
         first: Checkpoint | None = None,
         requeued: Sequence[Item] = (),
         files: Mapping[str, bytes] | None = None,
@@ -54,7 +57,7 @@ class World:
         self.store = Store(job or Job(profile.settings, list(range(count))))
         self.store.requeued += [Requeued(item) for item in requeued]
         self.store.files.update(files or {})
-        self.server = Server(self, self.store, list(profile.records), cuts=profile.cuts, job_seed=7)
+        self.server = Server(self, self.store, list(profile.records), info=profile.info, job_seed=job_seed)
         self.sweeper = control.Sweeper(self.server)
         self._first_checkpoint(first)
         self.checks = Checks(self, self._trained_before())
@@ -66,8 +69,9 @@ class World:
         name = toy.sha(toy.START)
         self.store.files[name] = toy.START
         progress = merging.progress_of(self.server).to_text()
+        unit = 0 if self.server.info.is_experience else None
         made = first or Checkpoint(
-            0, name, None, "", 0, progress, job.order, None, job.settings, [], {}, 0, 0, len(job.order), 0, 0
+            0, name, None, "", 0, progress, job.order, None, job.settings, [], {}, 0, 0, len(job.order), 0, 0, unit
         )
         self.store.checkpoints[made.round] = made
 
@@ -104,6 +108,11 @@ class World:
     def chance(self, kind: str) -> bool:
         happens = KINDS.get(kind, kind) in self.profile.faults and self.chaos
         return happens and self.rng.random() < RARE.get(kind, self.profile.intensity)
+
+    def hot(self, item: Item) -> bool:
+        """Its update is too large for a step of a method with momentum."""
+        ranges = item.record_start // item.record_count % HOT_RANGES
+        return self.profile.hot == (item.chunk_index if self.server.info.reads_data else ranges)
 
     def next_id(self) -> int:
         self._ids += 1
@@ -252,8 +261,7 @@ class World:
             self.command(control.skip, held[0])
             return
         if at is not None and at.state == "failed":
-            factor = job.settings.straggler_factor
-            calmer = settings_of(job.settings.epochs, {"method": "fedavg"}, factor=factor, every=0)
+            calmer = {"aggregation": {"method": "fedavg"}, "validationSchedule": schedule("round", 0)}
             self.command(control.change_settings, calmer)
         self.command(control.resume)
 
