@@ -114,10 +114,7 @@ class SettingsForm(forms.Form):
         epochs = self.fields["epochs"]
         epochs.label = "Rounds"
         epochs.initial = 30
-        epochs.help_text = (
-            "The number of the last round. A continued job goes on counting: a checkpoint of round 397 with 500 trains "
-            "103 more."
-        )
+        epochs.help_text = "How often the participants' results are merged."
         if from_round:
             last = self.get_initial_for_field(epochs, "epochs")
             epochs.widget.attrs |= {"data-from-round": from_round}
@@ -233,11 +230,15 @@ def settings_initial(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 class ContinueForm(SettingsForm):
-    """The settings of a job that begins with a checkpoint."""
+    """The settings of a job that begins with a checkpoint. The round of one in a file nobody knows yet."""
 
     def __init__(self, *args: Any, from_round: int | None = None, **options: Any) -> None:
         super().__init__(*args, from_round=from_round, **options)
         self._from_round = from_round or 0
+        if self.kind.experience and not from_round:
+            self.fields[
+                "epochs"
+            ].help_text = "The number of the last round: a checkpoint of round 397 with 500 trains 103 more."
 
     def clean_epochs(self) -> int:
         last: int = self.cleaned_data["epochs"]

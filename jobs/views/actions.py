@@ -93,7 +93,8 @@ def job_settings(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
 def job_settings_form(job: Job, data: QueryDict | None = None) -> JobSettingsForm:
     """With the job's settings, or with what was sent. An experience job goes on from its newest round."""
     initial = settings_initial(settings_of(job))
-    return JobSettingsForm(data, initial=initial, kind=kind_of(job), from_round=last_round(job))
+    newest = None if job.status == Job.Status.COMPLETED else last_round(job)
+    return JobSettingsForm(data, initial=initial, kind=kind_of(job), from_round=newest)
 
 
 def _save(job: Job, form: JobSettingsForm) -> bool:

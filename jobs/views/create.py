@@ -32,7 +32,7 @@ def settings_fields(request: CoordinatorRequest) -> HttpResponse:
         kind, problem = _kind(data), None
     except Invalid as error:
         kind, problem = DATASET, error.message
-    form = SettingsForm(initial=initial, kind=kind, from_round=_from_round(data))
+    form = _form_class(data)(initial=initial, kind=kind, from_round=_from_round(data))
     return render(request, "jobs/_settings_fields.html", {"form": form, "problem": problem})
 
 
@@ -69,6 +69,10 @@ def _kind(data: QueryDict) -> Kind:
     return Kind(validate(WorkSource, strict_json.loads(text, what=path), path)) if text else DATASET
 
 
+def _form_class(data: QueryDict) -> type[SettingsForm]:
+    return ContinueForm if "fromRound" in data else SettingsForm
+
+
 def _from_round(data: QueryDict) -> int | None:
     """The round of the checkpoint that a job continues from, where the page knows it."""
     text = data.get("fromRound", "")
@@ -76,4 +80,4 @@ def _from_round(data: QueryDict) -> int | None:
 
 
 def _bound(data: QueryDict) -> SettingsForm:
-    return ContinueForm(data, kind=_kind(data), from_round=_from_round(data))
+    return _form_class(data)(data, kind=_kind(data), from_round=_from_round(data))

@@ -36,3 +36,16 @@ export function secondsText(value) {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
+
+/** The model's own unit inside a sentence; an abbreviation keeps its capitals. @param {{label: string} | null | undefined} unit null: a dataset job */
+export function unitsText(unit) {
+  const label = unit?.label ?? "Examples";
+  const abbreviated = label.slice(0, 2) === label.slice(0, 2).toUpperCase();
+  return abbreviated ? label : label.slice(0, 1).toLowerCase() + label.slice(1);
+}
+
+/** An assignment's item: a chunk's name, or a range of units with its last one. @param {unknown} chunkId @param {{label: string} | null | undefined} unit */
+export function partText(chunkId, unit) {
+  const range = unit ? /^units-(\d+)-(\d+)$/.exec(String(chunkId)) : null;
+  return range ? `${unitsText(unit)} ${countText(Number(range[1]))}–${countText(Number(range[2]) - 1)}` : shown(chunkId);
+}

@@ -1,7 +1,7 @@
 // The job page: the chart, this browser's part, and fresh figures for the diagnostics card. Everything else is HTMX.
 import { MetricChart } from "./chart.js";
 import { byId, run, setBar, setText, show, showText, trainingApi } from "./dom.js";
-import { countText, shown, speedText } from "./format.js";
+import { countText, partText, speedText, unitsText } from "./format.js";
 import "./settings_form.js";
 
 const LIVE_MS = 2000;
@@ -39,7 +39,8 @@ function stageText(participation) {
   if (participation.replaced) return "Another tab of this browser trains for this job.";
   if (participation.paused) return "This browser's part is paused.";
   if (participation.stage === "training") {
-    return `Training ${shown(participation.assignment?.chunkId)}: ${countText(participation.processedExamples)} of ${countText(participation.totalExamples)} examples, ${speedText(participation.examplesPerSecond)}.`;
+    const unit = participation.job?.unit;
+    return `Training ${partText(participation.assignment?.chunkId, unit)}: ${countText(participation.processedExamples)} of ${countText(participation.totalExamples)} ${unitsText(unit)}, ${speedText(participation.examplesPerSecond)}.`;
   }
   return participation.waitingFor ?? `This browser takes part: ${participation.stage}.`;
 }

@@ -1,6 +1,6 @@
 // The participant's page: what this browser does now, and the few things its owner can decide.
 import { byId, run, setBar, setText, show, showText, trainingApi } from "./dom.js";
-import { bytesText, countText, secondsText, shown, speedText } from "./format.js";
+import { bytesText, countText, partText, secondsText, shown, speedText } from "./format.js";
 
 /** @type {Record<string, string>} */
 const NOW = {
@@ -37,7 +37,10 @@ function renderFigures(participation) {
   setText("train-speed", speedText(participation.examplesPerSecond));
   setText("train-left", secondsText(participation.secondsLeft));
   setText("train-passes", `${shown(job.passesDone)} of ${shown(job.plannedPasses)}`);
-  setText("train-chunk", shown(assignment?.chunkId));
+  setText("train-chunk", assignment ? partText(assignment.chunkId, job.unit) : shown(null));
+  setText("train-unit", job.unit?.label ?? "Examples");
+  setText("train-counted", job.unit ? "Rounds of the job" : "Passes of the job");
+  setText("train-part", job.unit ? "Part of this round" : "Part of the data");
   setBar("train-bar", fraction(participation));
 }
 

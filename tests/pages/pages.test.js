@@ -1,7 +1,7 @@
 // The parts of the page scripts that need no browser.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bytesText, countText, secondsText, shown, speedText } from "../../static/pages/format.js";
+import { bytesText, countText, partText, secondsText, shown, speedText, unitsText } from "../../static/pages/format.js";
 import { judge, lasting } from "../../static/pages/panels.js";
 import { checkDevice } from "../../static/pages/requirements.js";
 
@@ -38,6 +38,13 @@ test("figures are written as the server writes them", () => {
   assert.deepEqual([bytesText(0), bytesText(1536), bytesText(268_435_456)], ["0 B", "1.5 KiB", "256 MiB"]);
   assert.deepEqual([speedText(5210.4), speedText(0.5)], ["5,210/s", "0.5/s"]);
   assert.deepEqual([secondsText(59), secondsText(90), secondsText(3725)], ["59 s", "1 min 30 s", "1 h 2 min"]);
+});
+
+test("parts are named with the model's own unit, the last one included", () => {
+  const unit = { label: "Episodes" };
+  assert.deepEqual([unitsText(unit), unitsText({ label: "MDP steps" }), unitsText(null)], ["episodes", "MDP steps", "examples"]);
+  assert.equal(partText("units-384-1416", unit), "episodes 384–1,415");
+  assert.deepEqual([partText("units-1-2", null), partText("chunk-001", unit), partText(undefined, unit)], ["units-1-2", "chunk-001", "—"]);
 });
 
 const able = { wasm: () => true, "wasm-simd128": () => true };

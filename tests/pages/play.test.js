@@ -72,5 +72,5 @@ test("seeds are checked before the model is asked", () => {
 
 test("an episode is told in words", () => {
   assert.equal(episodeText(30, "5", 500, 500), "Round 30, seed 5: it balanced for all 500 steps. Return 500.");
-  assert.equal(episodeText(0, "5", 1, 1), "Round 0, seed 5: it fell after 1 step. Return 1.");
+  assert.equal(episodeText(0, "5", 1, 1), "Round 0, seed 5: it balanced for 1 step. Return 1.");
 });

@@ -132,6 +132,11 @@ def test_says_how_many_rounds_are_left():
     assert 'data-from-round="397"' in str(form["epochs"])
 
 
+def test_a_checkpoint_in_a_file_has_a_round_that_nobody_knows_yet():
+    assert "397 with 500 trains 103 more" in ContinueForm(kind=kind())["epochs"].help_text
+    assert "397" not in SettingsForm(kind=kind())["epochs"].help_text
+
+
 # --- Over HTTP ---
 
 
@@ -143,6 +148,9 @@ def test_another_manifest_brings_other_fields_and_keeps_what_was_typed(owner_cli
     assert 'value="77"' in text and 'value="0.5"' in text
     assert re.search(r'name="epochs" value="30"', text)
     assert not re.search(r'name="coordinatorParticipates"[^>]* checked', text)
+    assert "397" not in text
+    file = owner_client.post(reverse("job-new-fields"), {**typed, "fromRound": ""}).content.decode()
+    assert "a checkpoint of round 397" in file
     back = owner_client.post(reverse("job-new-fields"), {**typed, "workSource": ""}).content.decode()
     assert "Dataset passes" in back and "Episodes" not in back
 

@@ -18,8 +18,8 @@ export function checkedSeed(text) {
 
 /** What a person who does not see the picture is told. @param {number} round @param {string} seed @param {number} total @param {number} steps */
 export function episodeText(round, seed, total, steps) {
-  const end = steps >= MOST_STEPS ? `it balanced for all ${MOST_STEPS} steps` : `it fell after ${steps} step${steps === 1 ? "" : "s"}`;
-  return `Round ${round}, seed ${seed}: ${end}. Return ${total}.`;
+  const length = steps >= MOST_STEPS ? `all ${MOST_STEPS} steps` : `${steps} step${steps === 1 ? "" : "s"}`;
+  return `Round ${round}, seed ${seed}: it balanced for ${length}. Return ${total}.`;
 }
 
 export class CartpoleView {
@@ -28,7 +28,7 @@ export class CartpoleView {
   #seed = /** @type {HTMLInputElement} */ (byId("pole-seed"));
   #run = /** @type {HTMLButtonElement} */ (byId("pole-run"));
   #again = /** @type {HTMLButtonElement} */ (byId("pole-again"));
-  #still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  #still = matchMedia("(prefers-reduced-motion: reduce)");
   #round = 0;
   #asked = 0;
   /** @type {Step[]} */ #steps = [];
@@ -46,7 +46,7 @@ export class CartpoleView {
       this.#seed.value = String(Math.floor(Math.random() * 1_000_000));
       void this.#episode(true);
     });
-    this.#seed.addEventListener("change", () => void this.#episode(!this.#still));
+    this.#seed.addEventListener("change", () => void this.#episode(!this.#still.matches));
     this.#slider.addEventListener("input", () => {
       this.#pause();
       this.#move(Number(this.#slider.value));
@@ -56,7 +56,7 @@ export class CartpoleView {
   /** @param {number} round */
   show(round) {
     this.#round = round;
-    void this.#episode(!this.#still);
+    void this.#episode(!this.#still.matches);
   }
 
   /** Until the episode has been shown to its end, or the person stopped it. @returns {Promise<void>} */

@@ -6,7 +6,7 @@ import { inputField } from "./inputs.js";
 
 /** @param {unknown} value */
 function valueText(value) {
-  if (typeof value === "number") return String(Number(value.toPrecision(5)));
+  if (typeof value === "number") return String(Number(value.toPrecision(4)));
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

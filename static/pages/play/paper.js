@@ -1,7 +1,7 @@
 // A picture of numbers to draw into with a pointer. The numbers stand in a text field beside it, for the keyboard.
 
-/** How far the pen reaches beyond its own pixel. */
-const REACH = 1.3;
+/** Half a pixel away the pen is at full strength, and this much further it ends. */
+const FADE = 0.9;
 
 export class Paper {
   element = document.createElement("div");
@@ -59,8 +59,9 @@ export class Paper {
     const x = ((event.clientX - box.left) / box.width) * this.#canvas.width - 0.5;
     const y = ((event.clientY - box.top) / box.height) * this.#canvas.height - 0.5;
     const drawn = this.values.map((value, index) => {
-      const distance = Math.hypot((index % columns) - x, Math.floor(index / columns) - y);
-      return Math.max(value, minimum + Math.round(Math.max(0, 1 - distance / REACH) * (maximum - minimum)));
+      const distance = Math.hypot((index % columns) - x, Math.floor(index / columns) - y) - 0.5;
+      const strength = Math.min(1, Math.max(0, 1 - distance / FADE));
+      return Math.max(value, minimum + Math.round(strength * (maximum - minimum)));
     });
     this.#change(drawn);
   }
