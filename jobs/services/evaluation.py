@@ -97,12 +97,12 @@ def _evaluate(checkpoint: Checkpoint) -> str:
     info, file = info_of(job), job.validation_file_id
     start = Start(checkpoint.weights_id, filled_slots(job, checkpoint.round))
     with modules.open_jail(job.module_id, info.auxiliary_weights) as jail:
-        work = evaluation_work(job, checkpoint)
-        found = modules.evaluate(jail, info, start, work, artifact_path(file) if file else None)
+        data = artifact_path(file) if file else None
+        found = modules.evaluate(jail, info, start, _work(job, checkpoint), data)
     return js_json.dumps({"metrics": found.metrics, "examplesProcessed": found.examples_processed})
 
 
-def evaluation_work(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
+def _work(job: Job, checkpoint: Checkpoint) -> dict[str, Any]:
     """What `evaluate` is asked for: of an experience job the same units with the same seed at every checkpoint."""
     work: dict[str, Any] = {"settings": settings_in(job, checkpoint.settings_text).train_text}
     if job.validation_file_id is not None:

@@ -22,8 +22,6 @@ from weei_core.results import Evaluation, parse_evaluation
 INSPECT_BATCH = 16
 MAX_REFUSALS = 20
 """So many unreadable files are looked for before a person is told."""
-
-
 MAX_MEMORY_BYTES = 4 * 1024**3
 """What a module can address."""
 

@@ -76,8 +76,10 @@ def test_a_last_round_that_is_over_is_refused(last, name, mode, user):
     """C31."""
     options = {**played(), "seed": None, "epochs": None, "rounds": None, name: last}
     draft = refused(user, **options, checkpoint=tiny_file(round=397), mode=mode)
-    assert draft.error_field == f"settings.{name}" if last == 397.5 else "settings.epochs"
-    if last != 397.5:
+    if last == 397.5:
+        assert draft.error_field == f"settings.{name}"
+    else:
+        assert draft.error_field == "settings.epochs"
         assert draft.error == (
             "settings.epochs must be above 397, the round of the checkpoint, since it is the last round of the job; "
             f"found {last}."
