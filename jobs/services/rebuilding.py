@@ -12,8 +12,10 @@ from checkpoints.models import Checkpoint
 from checkpoints.services.artifacts import artifact_path
 from jobs.models import Job
 from jobs.services.modules import open_jail
+from jobs.services.texts import info_of
 from weei_core.errors import NotFound, WeeiError
 from weei_core.jail.parent import Jail
+from weei_core.model_info import ModelInfo
 from weei_core.rebuild import Comparison, Ledger, parse_ledger, rebuild_initial, rebuild_round
 
 
@@ -33,7 +35,7 @@ class Verdict:
 
 def checkpoints_rebuild(job: Job, *, round_no: int | None = None, every: bool = False) -> Iterator[Verdict]:
     """The verdict on one checkpoint (the latest by default), or on every one in order. Changes nothing."""
-    found = Checkpoint.objects.filter(job=job).order_by("round")
+    found = Checkpoint.objects.filter(job=job).select_related("job").order_by("round")
     if round_no is not None:
         found = found.filter(round=round_no)
         if not found.exists():
@@ -52,12 +54,15 @@ def _verdict(checkpoint: Checkpoint, jails: _Jails) -> Verdict:
         comparison.differences += _row_differences(checkpoint, ledger)
         artifact_path(checkpoint.weights_id)  # the stored bytes are whole
         if ledger.initial_seed is not None:
-            made, rebuilt = "initial", rebuild_initial(ledger, jails.of(ledger.module))
+            made, rebuilt = "initial", rebuild_initial(ledger, jails.of(ledger.module, info_of(checkpoint.job)))
         elif ledger.continued_from is not None:
             made, rebuilt = "file", Comparison()
             rebuilt.expect("The weights", ledger.result.weights, ledger.continued_from.get("weights"))
         else:
-            made, rebuilt = "trained", rebuild_round(ledger, jails.of(ledger.module), artifact_path)
+            made, rebuilt = (
+                "trained",
+                rebuild_round(ledger, jails.of(ledger.module, info_of(checkpoint.job)), artifact_path),
+            )
         comparison = Comparison(rebuilt.updates, comparison.differences + rebuilt.differences)
     except WeeiError as error:
         comparison.differences.append(error.message)
@@ -95,8 +100,10 @@ class _Jails:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def of(self, module_sha256: str) -> Jail:
+    def of(self, module_sha256: str, info: ModelInfo) -> Jail:
         jail = self._held.get(module_sha256)
         if jail is None or not jail.alive:
-            jail = self._held[module_sha256] = self._stack.enter_context(open_jail(module_sha256))
+            jail = self._held[module_sha256] = self._stack.enter_context(
+                open_jail(module_sha256, info.auxiliary_weights)
+            )
         return jail

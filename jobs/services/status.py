@@ -77,13 +77,8 @@ def validation_schedule(job: Job, made: Checkpoint, *, last: bool = False, ends_
 
 
 def can_validate(job: Job) -> bool:
-    """Whether a checkpoint can be evaluated: on the validation file, or on episodes that the model makes itself."""
-    info = info_of(job)
-    if not info.capabilities.evaluation:
-        return False
-    if info.reads_data:
-        return job.validation_file_id is not None
-    return info.work_source is not None and info.work_source.evaluation_units > 0
+    """Whether a checkpoint can be evaluated: on the validation file, or on units that the model generates."""
+    return info_of(job).can_evaluate(validation_file=job.validation_file_id is not None)
 
 
 def tell_members(job_id: UUID) -> None:
