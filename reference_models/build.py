@@ -25,6 +25,7 @@ MODELS = (
     Model("digits", 8 << 20),
     Model("cartpole", 40 << 20),
     Model("bandit", 1 << 20),
+    Model("connect4", 12 << 20),
 )
 
 # No fast-math, no contraction to FMA, no relaxed SIMD: equal bits on every engine. Features are listed one by one, so
