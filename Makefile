@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: demo run test test-full lint install install-dev wasm clean
+.PHONY: demo run test test-full bench lint install install-dev wasm clean
 
 demo: install
 	@$(PY) -m weei_site.launch --demo
@@ -19,6 +19,9 @@ test: install-dev
 
 test-full: install-dev
 	@$(PY) -m tests.run --full
+
+bench: install-dev
+	@$(PY) -m benchmarks
 
 lint: install-dev
 	@$(PY) -m tests.run --only static

@@ -38,18 +38,27 @@ float policy_preference(const policy *p, const float *observation, float *hidden
 // e^b / (e^a + e^b) = (1 + tanh((b - a) / 2)) / 2
 float policy_probability(float preference) { return 0.5f + 0.5f * tanh_float(0.5f * preference); }
 
-void policy_backward(const policy *p, parameters *gradient, const float *observation, int action, float scale) {
+void policy_backward(const policy *p, slopes *restrict sum, const float *restrict observation, int action,
+                     float scale) {
     float hidden[HIDDEN], dsums[HIDDEN];
     float probability = policy_probability(policy_preference(p, observation, hidden));
     float dpreference = scale * (probability - (action == 1 ? 1 : 0));
-    for (int h = 0; h < HIDDEN; h++) {
-        gradient->w2[h][0] -= dpreference * hidden[h];
-        gradient->w2[h][1] += dpreference * hidden[h];
-        dsums[h] = dpreference * p->w[h] * (1 - hidden[h] * hidden[h]);
-    }
-    gradient->b2[0] -= dpreference;
-    gradient->b2[1] += dpreference;
-    for (int h = 0; h < HIDDEN; h++) gradient->b1[h] += dsums[h];
+    for (int h = 0; h < HIDDEN; h++) dsums[h] = dpreference * p->w[h] * (1 - hidden[h] * hidden[h]);
     for (int i = 0; i < INPUTS; i++)
-        for (int h = 0; h < HIDDEN; h++) gradient->w1[i][h] += observation[i] * dsums[h];
+        for (int h = 0; h < HIDDEN; h++) sum->w1[i][h] += observation[i] * dsums[h];
+    for (int h = 0; h < HIDDEN; h++) sum->b1[h] += dsums[h];
+    for (int h = 0; h < HIDDEN; h++) sum->w[h] += dpreference * hidden[h];
+    sum->b += dpreference;
+}
+
+parameters gradient_of(const slopes *sum) {
+    parameters gradient = {.b2 = {-sum->b, sum->b}};
+    for (int i = 0; i < INPUTS; i++)
+        for (int h = 0; h < HIDDEN; h++) gradient.w1[i][h] = sum->w1[i][h];
+    for (int h = 0; h < HIDDEN; h++) {
+        gradient.b1[h] = sum->b1[h];
+        gradient.w2[h][0] = -sum->w[h];
+        gradient.w2[h][1] = sum->w[h];
+    }
+    return gradient;
 }

@@ -6,7 +6,7 @@
 
 enum { INPUTS = 4, HIDDEN = 16, ACTIONS = 2 };
 
-// The weight file as it stands; gradients and moments have the same layout.
+// The weight file as it stands; a gradient has the same layout.
 typedef struct {
     float w1[INPUTS][HIDDEN];
     float b1[HIDDEN];
@@ -34,7 +34,17 @@ float policy_preference(const policy *p, const float *observation, float *hidden
 // Softmax's probability of action 1, between 2e-8 and 1 - 6e-8.
 float policy_probability(float preference);
 
-// Adds to `gradient` that of -scale * log(probability of `action`), at one observation (INPUTS).
-void policy_backward(const policy *p, parameters *gradient, const float *observation, int action, float scale);
+// A gradient while it is summed up: by the difference of the logits, like the policy.
+typedef struct {
+    float w1[INPUTS][HIDDEN];
+    float b1[HIDDEN];
+    float w[HIDDEN];
+    float b;
+} slopes;
+
+// Adds to `sum` the gradient of -scale * log(probability of `action`) at one observation (INPUTS).
+void policy_backward(const policy *p, slopes *restrict sum, const float *restrict observation, int action, float scale);
+
+parameters gradient_of(const slopes *sum);
 
 #endif

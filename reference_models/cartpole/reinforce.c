@@ -41,24 +41,25 @@ static spread spread_of(const return_table table, const episode *batch, uint32_t
     return all;
 }
 
-void policy_gradient(const parameters *weights, const episode *batch, uint32_t count, parameters *gradient) {
+parameters policy_gradient(const parameters *weights, const episode *batch, uint32_t count) {
     return_table table;
     fill(table);
     spread all = spread_of(table, batch, count);
     policy p = policy_of(weights);
-    *gradient = (parameters){0};
+    slopes sum = {0};
+    // Returns differ by tenths or not at all; 1e-3 keeps the rounding of equal ones from being blown up.
+    double scale = 1 / ((all.deviation + 1e-3) * (double)all.steps);
     for (uint32_t i = 0; i < count; i++) {
         const episode *e = &batch[i];
         for (uint32_t t = 0; t < e->steps; t++) {
-            // Returns differ by tenths or not at all; 1e-3 keeps the rounding of equal ones from being blown up.
-            double advantage = (return_of(table, e, t) - all.mean) / (all.deviation + 1e-3);
-            policy_backward(&p, gradient, e->observations[t], e->actions[t], (float)(advantage / (double)all.steps));
+            double advantage = return_of(table, e, t) - all.mean;
+            policy_backward(&p, &sum, e->observations[t], e->actions[t], (float)(scale * advantage));
         }
     }
+    return gradient_of(&sum);
 }
 
 void learner_update(learner *l, parameters *weights, const episode *batch, uint32_t count, float rate) {
-    parameters gradient;
-    policy_gradient(weights, batch, count, &gradient);
+    parameters gradient = policy_gradient(weights, batch, count);
     adam_step((float *)weights, &l->optimizer, (const float *)&gradient, rate, WEIGHTS);
 }

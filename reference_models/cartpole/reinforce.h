@@ -17,6 +17,6 @@ void learner_start(learner *l);
 void learner_update(learner *l, parameters *weights, const episode *batch, uint32_t count, float rate);
 
 // That gradient, of the loss: mean of -advantage * log(probability of the action).
-void policy_gradient(const parameters *weights, const episode *batch, uint32_t count, parameters *gradient);
+parameters policy_gradient(const parameters *weights, const episode *batch, uint32_t count);
 
 #endif

@@ -57,12 +57,11 @@ static double loss(void) {
 // Central differences with a step of 2^-7: their own error is about step^2 times the third derivative (1e-5);
 // gradients here are up to 2e-2, and a wrong term is off by as much.
 static void test_gradient_matches_finite_differences(void) {
-    parameters gradient;
     const float step = 0x1p-7f;
     const double tolerance = 3e-5;
     policy_initialize(&weights, 1);
     play_batch();
-    policy_gradient(&weights, batch, EPISODES, &gradient);
+    parameters gradient = policy_gradient(&weights, batch, EPISODES);
     float *w = (float *)&weights, *g = (float *)&gradient;
     double largest_gradient = 0;
     for (int i = 0; i < WEIGHTS; i++) {

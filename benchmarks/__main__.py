@@ -1,0 +1,33 @@
+"""`make bench`: one line of JSON for each figure; the exit code is 1 when one misses its goal.
+
+`python -m benchmarks NAME …` runs some of them only. Run them on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+from benchmarks import cartpole
+from benchmarks.measured import Measured
+
+BENCHES: Mapping[str, Callable[[], Iterator[Measured]]] = {"cartpole": cartpole.measure}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHES)}; none: all of them")
+    names: list[str] = parser.parse_args().names or list(BENCHES)
+    if unknown := [name for name in names if name not in BENCHES]:
+        parser.error(f"there is no bench {', '.join(unknown)}; the benches are {', '.join(BENCHES)}")
+    missed = 0
+    for name in names:
+        for measured in BENCHES[name]():
+            print(measured.line, flush=True)
+            missed += measured.ratio < measured.goal
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
