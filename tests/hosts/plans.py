@@ -46,6 +46,16 @@ PLANS: dict[str, Plan] = {
             "experience": {"seed": SEED, "unitStart": 4294967296, "unitCount": 32},
         },
     },
+    "connect-four": {
+        "module": "reference_models/connect4/connect4.wasm",
+        "weights": INITIAL,
+        "auxiliary": [{"id": "opponent", "file": OTHER}],
+        "work": {
+            "settings": '{"localEpochs":1,"batchSize":16}',
+            "round": 5,
+            "experience": {"seed": SEED, "unitStart": 4294967296, "unitCount": 32},
+        },
+    },
     "record-bandit": {
         "module": "reference_models/bandit/bandit.wasm",
         "weights": INITIAL,
