@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from django.conf import settings
 
@@ -51,10 +52,11 @@ def _verdict(checkpoint: Checkpoint, jails: _Jails) -> Verdict:
     made, comparison = "", Comparison()
     try:
         ledger = parse_ledger(checkpoint.ledger_text)
+        jail = partial(jails.of, ledger.module, info_of(checkpoint.job))
         comparison.differences += _row_differences(checkpoint, ledger)
         artifact_path(checkpoint.weights_id)  # the stored bytes are whole
         if ledger.initial_seed is not None:
-            made, rebuilt = "initial", rebuild_initial(ledger, jails.of(ledger.module, info_of(checkpoint.job)))
+            made, rebuilt = "initial", rebuild_initial(ledger, jail())
         elif ledger.continued_from is not None:
             made, rebuilt = "file", Comparison()
             rebuilt.expect("The weights", ledger.result.weights, ledger.continued_from.get("weights"))
