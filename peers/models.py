@@ -1,11 +1,16 @@
-"""Peers (browser profiles and agents), their part in jobs, and invitation links."""
+"""Peers (browser profiles and agents), their part in jobs, invitation links, and sites elsewhere."""
 
 from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
+
+from peers.domain.origins import canonical_origin
+from weei_core.errors import Invalid
 
 
 class Peer(models.Model):
@@ -84,3 +89,73 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.peer_id} ({self.state})"
+
+
+def validate_origin(text: str) -> None:
+    try:
+        canonical_origin(text)
+    except Invalid as error:
+        raise ValidationError(error.message) from None
+
+
+class SiteOrigin(models.Model):
+    """A site elsewhere whose pages may use the API. `origin` stands as browsers send it, and is compared as text."""
+
+    class Audience(models.TextChoices):
+        EVERYBODY = "everybody", "everybody, guests too"
+        CHOSEN = "chosen", "chosen users, signed in"
+
+    origin = models.CharField(
+        max_length=270,
+        unique=True,
+        validators=[validate_origin],
+        help_text="As browsers write it: https://example.org, http://192.168.1.5:8080",
+    )
+    name = models.CharField(max_length=120, help_text="What people are shown when they are asked to sign in there")
+    enabled = models.BooleanField(default=True)
+    audience = models.CharField(max_length=9, choices=Audience.choices, default=Audience.EVERYBODY)
+    created = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "site origin"
+        ordering = ["origin"]
+
+    def __str__(self) -> str:
+        return self.origin
+
+
+class SiteUser(models.Model):
+    """What one user may do on one site, whatever its audience says."""
+
+    site = models.ForeignKey(SiteOrigin, models.CASCADE, related_name="users")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sites")
+    training = models.BooleanField(default=True, help_text="The widget distributed-training")
+
+    class Meta:
+        verbose_name = "user of the site"
+        verbose_name_plural = "users of the site"
+        constraints = [models.UniqueConstraint(fields=["site", "user"], name="one_row_per_site_and_user")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} on {self.site_id}"
+
+
+class UserToken(models.Model):
+    """What a page of one site was given to act for one user. Only the hash of its secret is stored."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="site_tokens")
+    site = models.ForeignKey(SiteOrigin, models.CASCADE, related_name="tokens")
+    token_hash = models.CharField(max_length=64, unique=True)
+    state_hash = models.CharField(max_length=64, unique=True, help_text="Of the request's one-time state")
+    session_hash = models.CharField(max_length=64, help_text="Changes with the password, as sessions do")
+    created = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created"]
+
+    def __str__(self) -> str:
+        return f"token {str(self.id)[:8]}"

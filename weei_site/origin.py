@@ -6,24 +6,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
-from urllib.parse import urlsplit
+
+from peers.domain.origins import origin_of
 
 denials = logging.getLogger("weei.denied")
 Application = Callable[..., Awaitable[None]]
-DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
-def origin_of(url: str) -> str | None:
-    """The origin as browsers write it: scheme, host and port, the port left out when it is the scheme's own."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-        return None
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}" + ("" if port in (None, DEFAULT_PORTS[parts.scheme]) else f":{port}")
 
 
 class ExactOrigin:

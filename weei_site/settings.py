@@ -211,6 +211,7 @@ ITEM_ERRORS = int(env("ITEM_ERRORS", "3"))
 DEAL_ERRORS = int(env("DEAL_ERRORS", "3"))
 MAX_PARTS = int(env("MAX_PARTS", "256"))
 INVITATION_DAYS = timedelta(days=float(env("INVITATION_DAYS", "7")))
+USER_TOKEN_DAYS = timedelta(days=float(env("USER_TOKEN_DAYS", "30")))
 
 # --- What a module may use on the server ------------------------------------------------------------------------------
 MODULE_CPU_SECONDS = float(env("MODULE_CPU_SECONDS", "60"))

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from peers.domain.origins import origin_of
 from peers.services.tokens import peer_create
 from tests.peers.socket import Socket, in_loop
-from weei_site.origin import origin_of
 from weei_site.routing import build
 
 OWN = "http://testserver"

@@ -38,6 +38,36 @@ ACCESS = Group(
             "Sign in with your password, or have a new link made.",
         ),
         Entry(
+            "origin_not_registered",
+            "This site may not use Weei",
+            "A page of another site asked, and no administrator of this server registered that site, or it is off now.",
+            "Ask the administrator to register the exact origin: scheme, host and port.",
+        ),
+        Entry(
+            "widget_not_enabled",
+            "Training is not enabled for you on this site",
+            "The site may use Weei, but not for your account.",
+            "Ask the administrator of this server to enable it for you, or use this server's own pages.",
+        ),
+        Entry(
+            "sign_in_needed",
+            "This site is for chosen people",
+            "Only signed-in people whom the administrator chose may use Weei there.",
+            "Sign in on that site with your account of this server.",
+        ),
+        Entry(
+            "signed_out",
+            "This site is not signed in any more",
+            "Its sign-in ended: you revoked it, it expired, or your password was changed.",
+            "Sign in there again. Under “Connected sites” you see what is signed in.",
+        ),
+        Entry(
+            "other_origin",
+            "This sign-in belongs to another site",
+            "What one site was given does not work from a second one.",
+            "Sign in on each site by itself.",
+        ),
+        Entry(
             "rate_limited",
             "Too many requests",
             "More requests came from here than the server answers in this time.",
