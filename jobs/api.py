@@ -14,22 +14,34 @@ from ninja.security import django_auth
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from checkpoints.models import Checkpoint
-from checkpoints.selectors.storage import held_hashes
+from checkpoints.selectors.storage import held_hashes, storage_inventory
 from jobs.models import Job
 from jobs.selectors.access import draft_for_owner, job_for_owner
-from jobs.selectors.job_json import checkpoint_json, invitation_json, job_json, saved_job_json
+from jobs.selectors.job_json import (
+    checkpoint_json,
+    checkpoints_json,
+    invitation_json,
+    job_json,
+    participant_job_json,
+    saved_job_json,
+    storage_json,
+)
+from jobs.selectors.queue_json import chunk_ids
 from jobs.services import lifecycle, participants
 from jobs.services.drafts import draft_create, draft_json
 from jobs.services.evaluation import validation_request
-from peers.api import peer_auth
-from peers.models import Invitation, Peer
+from peers.api import PeerRequest, peer_auth
+from peers.models import Invitation, Membership, Peer
 from peers.services import invitations
 from weei_core import strict_json
 from weei_core.errors import Invalid, NotFound, Unauthorized
 
 router = Router(tags=["jobs"], auth=django_auth)
+peer_router = Router(tags=["peers"], auth=peer_auth)
 MAX_PAGE = 500
 MAX_INT = 2**31 - 1
+Before = Annotated[int | None, Query(ge=0, le=MAX_INT)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # Databases and time zones fail at the end of year 9999.
 
 
@@ -128,6 +140,12 @@ def saved_jobs(request: HttpRequest) -> list[dict[str, Any]]:
     """All jobs of this person, newest first."""
     jobs = Job.objects.filter(owner_id=request.user.pk).select_related("module").order_by("-created")
     return [saved_job_json(job) for job in jobs]
+
+
+@router.get("/storage", response=dict[str, Any])
+def storage(request: HttpRequest) -> dict[str, Any]:
+    """What the server keeps for this person, by job and kind."""
+    return storage_json(storage_inventory(_user_id(request)))
 
 
 @router.get("/jobs/{job_id}", response=dict[str, Any])
@@ -243,18 +261,18 @@ def pause_participant(request: HttpRequest, job_id: UUID, peer_id: UUID, payload
     return _answer(request, job_id)
 
 
+@router.get("/jobs/{job_id}/chunks", response=dict[str, list[str]])
+def chunks(
+    request: HttpRequest, job_id: UUID, order: Annotated[int | None, Query(ge=0, le=MAX_INT)] = None
+) -> dict[str, list[str]]:
+    """Ids of the job's chunks in the order that a queue or a checkpoint names; without one in the manifest's."""
+    return {"chunkIds": chunk_ids(_job(request, job_id), order)}
+
+
 @router.get("/jobs/{job_id}/checkpoints", response=list[dict[str, Any]])
-def checkpoints(
-    request: HttpRequest,
-    job_id: UUID,
-    before: Annotated[int | None, Query(ge=0, le=MAX_INT)] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
-) -> list[dict[str, Any]]:
+def checkpoints(request: HttpRequest, job_id: UUID, before: Before = None, limit: Limit = 100) -> list[dict[str, Any]]:
     """Newest first, `limit` at a time."""
-    found = Checkpoint.objects.filter(job=_job(request, job_id)).select_related("weights", "state").order_by("-round")
-    if before is not None:
-        found = found.filter(round__lt=before)
-    return [checkpoint_json(checkpoint) for checkpoint in found[:limit]]
+    return checkpoints_json(_job(request, job_id), before=before, limit=limit)
 
 
 @router.get("/jobs/{job_id}/checkpoints/{round_no}/ledger", response=dict[str, Any])
@@ -264,3 +282,22 @@ def ledger(request: HttpRequest, job_id: UUID, round_no: Annotated[int, Path(ge=
     if found is None:
         raise NotFound(f"The job has no checkpoint of round {round_no}.", field="round")
     return strict_json.as_object(strict_json.loads(found.ledger_text), "ledger")
+
+
+def _current(request: PeerRequest) -> Membership | None:
+    members = Membership.objects.filter(peer=request.auth, current=True)
+    return members.select_related("job__module", "job__dataset").first()
+
+
+@peer_router.get("/peer/job", response=dict[str, Any])
+def peer_job(request: PeerRequest) -> dict[str, Any]:
+    """The job that this peer takes part in, as it may see it."""
+    current = _current(request)
+    return {"job": participant_job_json(current, timezone.now()) if current else None}
+
+
+@peer_router.get("/peer/job/checkpoints", response=list[dict[str, Any]])
+def peer_checkpoints(request: PeerRequest, before: Before = None, limit: Limit = 100) -> list[dict[str, Any]]:
+    """Its checkpoints' figures, newest first."""
+    current = _current(request)
+    return checkpoints_json(current.job, before=before, limit=limit, queues=False) if current else []

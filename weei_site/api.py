@@ -11,6 +11,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
+from jobs.api import peer_router as peer_jobs_router
 from jobs.api import router as jobs_router
 from peers.api import router as peers_router
 from weei_core import js_json, strict_json
@@ -40,6 +41,7 @@ api = NinjaAPI(
 )
 api.add_router("", peers_router)
 api.add_router("", jobs_router)
+api.add_router("", peer_jobs_router)
 
 
 @api.exception_handler(WeeiError)

@@ -10,7 +10,8 @@ from weei_core.errors import NotFound
 
 
 def job_for_owner(user: Any, job_id: UUID) -> Job:
-    found = Job.objects.select_related("module", "dataset", "pass_order").filter(pk=job_id, owner_id=user.pk).first()
+    related = Job.objects.select_related("module", "dataset", "pass_order", "validation_file")
+    found = related.filter(pk=job_id, owner_id=user.pk).first()
     if found is None:
         raise NotFound("There is no such job of yours.", field="jobId")
     return found

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from diagnostics.live import job_snapshots
 from jobs.domain.rounds import rounds_estimate
@@ -17,6 +19,8 @@ from jobs.services.settling import slot_item_id
 from jobs.services.texts import info_of, settings_of
 from peers.models import Membership, Peer
 from peers.services.presence import is_connected
+
+Row = TypeVar("Row", Membership, Slot)
 
 
 @dataclass(frozen=True)
@@ -35,21 +39,22 @@ class ParticipantRow:
     age_ms: int | None
 
 
-def participants(job: Job, now: datetime) -> list[ParticipantRow]:
-    """Everybody who was invited or takes part, in order of acceptance. Three queries whatever their number."""
-    members = list(
-        Membership.objects.filter(job=job)
-        .exclude(state__in=[Membership.State.LEFT, Membership.State.REMOVED])
-        .select_related("peer")
-        .order_by("accepted_at", "id")
-    )
+def participants(job: Job, now: datetime, *, only: UUID | None = None) -> list[ParticipantRow]:
+    """Everybody who was invited or takes part, in order of acceptance, or one peer. Three queries whatever their
+    number."""
+    found = Membership.objects.filter(job=job).exclude(state__in=[Membership.State.LEFT, Membership.State.REMOVED])
+    members = list(_of_peer(found, only).select_related("peer").order_by("accepted_at", "id"))
     at = round_at_work(job)
     slots: dict[UUID, Slot] = {}
     if at is not None:
-        for slot in Slot.objects.filter(round=at).select_related("chunk").order_by("deal", "id"):
+        for slot in _of_peer(Slot.objects.filter(round=at), only).select_related("chunk").order_by("deal", "id"):
             slots[slot.peer_id] = slot
     held = job_snapshots(job.pk, [m.peer_id for m in members])
     return [_participant(m, slots.get(m.peer_id), held.get(str(m.peer_id)), now) for m in members]
+
+
+def _of_peer(rows: QuerySet[Row], peer_id: UUID | None) -> QuerySet[Row]:
+    return rows if peer_id is None else rows.filter(peer_id=peer_id)
 
 
 def _participant(member: Membership, slot: Slot | None, held: dict[str, Any] | None, now: datetime) -> ParticipantRow:
@@ -107,12 +112,13 @@ class RoundView:
     slots: list[SlotRow]
 
 
-def round_view(job: Job, now: datetime) -> RoundView | None:
-    """The slots of the round at work, those of its current deal first."""
+def round_view(job: Job, now: datetime, *, only: UUID | None = None) -> RoundView | None:
+    """The slots of the round at work, or those of one peer in it; those of its current deal first."""
     at = round_at_work(job)
     if at is None:
         return None
-    slots = list(Slot.objects.filter(round=at).select_related("chunk").order_by("-deal", "position", "record_start"))
+    found = _of_peer(Slot.objects.filter(round=at), only).select_related("chunk")
+    slots = list(found.order_by("-deal", "position", "record_start"))
     held = job_snapshots(job.pk, {slot.peer_id for slot in slots if slot.status == Slot.Status.LOADING})
     return RoundView(at, [_slot_row(slot, held.get(str(slot.peer_id)), now) for slot in slots])
 
@@ -277,6 +283,14 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
 
 def _others(count: int) -> str:
     return "1 other participant" if count == 1 else f"{count} other participants"
+
+
+def online_peers(job: Job, now: datetime) -> list[UUID]:
+    """Whom the coordinator may invite now: connected peers that opened one of this person's links or belong to one of
+    their jobs, without the coordinator's own device."""
+    known = Peer.objects.filter(lease_until__gte=now, memberships__job__owner=job.owner_id).distinct()
+    ids = known.order_by("created", "pk").values_list("pk", flat=True)
+    return [peer_id for peer_id in ids if peer_id != job.coordinator_peer_id]
 
 
 def participant_ids(job_id: UUID, now: datetime) -> dict[UUID, bool]:

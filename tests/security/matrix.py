@@ -50,6 +50,9 @@ API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", "/api/peer/attempts/{attempt_id}/failed"): (ATTEMPT, {"reason": "x"}),
     ("post", "/api/peer/pause"): (MEMBERS, {"jobId": "{job_id}", "paused": True}),
     ("post", "/api/peer/leave"): (MEMBERS, {"jobId": "{job_id}"}),
+    ("get", "/api/peer/job"): (PEERS, None),
+    ("get", "/api/peer/job/checkpoints"): (PEERS, None),
+    ("get", "/api/storage"): (SIGNED_IN, None),
     ("post", "/api/artifacts/held"): (SIGNED_IN, {"hashes": []}),
     ("post", "/api/jobs"): (SIGNED_IN, {}),
     ("get", "/api/jobs"): (SIGNED_IN, None),
@@ -65,6 +68,7 @@ API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", f"{JOB}/participants/{{peer_id}}/invite"): (OWNER, {}),
     ("post", f"{JOB}/participants/{{peer_id}}/remove"): (OWNER, {}),
     ("post", f"{JOB}/participants/{{peer_id}}/pause"): (OWNER, {"paused": True}),
+    ("get", f"{JOB}/chunks"): (OWNER, None),
     ("get", f"{JOB}/checkpoints"): (OWNER, None),
     ("get", f"{JOB}/checkpoints/{{round_no}}/ledger"): (OWNER, None),
 }
