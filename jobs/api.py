@@ -17,6 +17,7 @@ from checkpoints.models import Checkpoint
 from checkpoints.selectors.storage import held_hashes, storage_inventory
 from jobs.models import Job
 from jobs.selectors.access import draft_for_owner, job_for_owner
+from jobs.selectors.event_log import event_json, event_rows
 from jobs.selectors.job_json import (
     checkpoint_json,
     checkpoints_json,
@@ -40,6 +41,7 @@ router = Router(tags=["jobs"], auth=django_auth)
 peer_router = Router(tags=["peers"], auth=peer_auth)
 MAX_PAGE = 500
 MAX_INT = 2**31 - 1
+MAX_ID = 2**53
 Before = Annotated[int | None, Query(ge=0, le=MAX_INT)]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)  # Databases and time zones fail at the end of year 9999.
@@ -267,6 +269,19 @@ def chunks(
 ) -> dict[str, list[str]]:
     """Ids of the job's chunks in the order that a queue or a checkpoint names; without one in the manifest's."""
     return {"chunkIds": chunk_ids(_job(request, job_id), order)}
+
+
+@router.get("/jobs/{job_id}/log", response=list[dict[str, Any]])
+def log(
+    request: HttpRequest,
+    job_id: UUID,
+    after: Annotated[int | None, Query(ge=0, le=MAX_ID)] = None,
+    before: Annotated[int | None, Query(ge=0, le=MAX_ID)] = None,
+    limit: Limit = MAX_PAGE,
+) -> list[dict[str, Any]]:
+    """Events of the job, oldest first: the newest `limit` of those with ids above `after` and below `before`."""
+    rows = event_rows(_job(request, job_id), after=after, before=before, limit=limit)
+    return [event_json(row) for row in rows]
 
 
 @router.get("/jobs/{job_id}/checkpoints", response=list[dict[str, Any]])

@@ -16,6 +16,7 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/", pages.job_detail, name="job-detail"),
     path("jobs/<uuid:job_id>/panels/<slug:name>", panels.panel, name="job-panel"),
     path("jobs/<uuid:job_id>/chart", pages.job_chart, name="job-chart"),
+    path("jobs/<uuid:job_id>/log.json", pages.job_log, name="job-log"),
     path("jobs/<uuid:job_id>/play/", play.play, name="job-play"),
     path("jobs/<uuid:job_id>/play/newest", play.play_files, name="job-play-newest"),
     path("jobs/<uuid:job_id>/play/<int:round_no>", play.play_files, name="job-play-files"),

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max, OuterRef, Subquery, Sum
 
 from checkpoints.models import Artifact, Checkpoint
+from jobs.domain.debug_log import PHASE_FINISHED
 from jobs.models import Chunk, Job, JobDraft, JobEvent, Requeued
 from jobs.selectors.kind import Checks, Kind, checks_of, kind_of
 from jobs.selectors.units import auxiliary_rows
@@ -205,8 +206,8 @@ class EventRow:
 
 
 def recent_events(job: Job) -> list[EventRow]:
-    """Newest first."""
-    found = JobEvent.objects.filter(job=job).order_by("-id")[:EVENTS_SHOWN]
+    """Newest first. How long phases took is for the debug log."""
+    found = JobEvent.objects.filter(job=job).exclude(event=PHASE_FINISHED).order_by("-id")[:EVENTS_SHOWN]
     return [EventRow(event, list(json.loads(event.details_text).items())) for event in found]
 
 

@@ -20,7 +20,7 @@ from jobs.domain.progress import Progress, trained_share
 from jobs.domain.rounds import After
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import after_round, job_left, job_locked, pass_next, progress_of, round_open, unit_after_pass
-from jobs.services.events import job_event
+from jobs.services.events import Phase, PhaseClock, job_event, phases_finished
 from jobs.services.lease import kept_alive
 from jobs.services.ledger import ledger_text
 from jobs.services.settling import round_settle, slot_stop
@@ -49,6 +49,9 @@ class Merged:
     result: MergeResult
     weights: Artifact
     state: Artifact | None
+    merging: Phase
+    saving: PhaseClock
+    """Has run since the merge ended: the checkpoint's files are a part of saving it."""
 
 
 def round_merge(round_id: int) -> None:
@@ -110,6 +113,7 @@ def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:
 
 def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
     """Files in, one or two content-addressed files out."""
+    clock = PhaseClock()
     chosen = settings_in(at.job, at.settings_text).aggregation
     info = info_of(at.job)
     before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
@@ -130,11 +134,13 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
             weights_out=weights_out.file,
             state_out=state_out.file if method_named(chosen.method).state_vectors else None,
         )
-        now = timezone.now()
+        merging, now = clock.finished(chosen.method), timezone.now()
         return Merged(
             result,
             weights_out.commit(result.weights_sha256, now),
             state_out.commit(result.state_sha256, now) if result.state_sha256 else None,
+            merging,
+            clock,
         )
 
 
@@ -189,6 +195,7 @@ def _commit(at: Round, slots: Sequence[tuple[Slot, Attempt]], merged: Merged) ->
             return
         job = job_locked(at.job_id)
         made = _checkpoint(at, job, info_of(job), slots, merged, now)
+        phases_finished(job.pk, at.number, [merged.merging, merged.saving.finished("checkpoint-save")])
         if not settings.KEEP_UPDATES:
             # All of them, the discarded ones too: the next round's cannot have come before this commit deals it.
             JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.UPDATE).delete()

@@ -15,7 +15,7 @@ from checkpoints.services.artifacts import artifact_path
 from jobs.models import Job
 from jobs.services import modules
 from jobs.services.auxiliary import filled_slots
-from jobs.services.events import enqueue, job_event
+from jobs.services.events import Phase, PhaseClock, enqueue, job_event, phases_finished
 from jobs.services.lease import kept_alive
 from jobs.services.modules import Start
 from jobs.services.texts import info_of, settings_in
@@ -69,22 +69,28 @@ def validation_run(checkpoint_id: int) -> None:
     try:
         if checkpoint.validation_tries > settings.TASK_TRIES:
             raise Conflict("The evaluation ended without an answer each time; the module may need too much memory.")
+        clock = PhaseClock()
         with kept_alive(lambda: mine.update(validation_lease=_lease(timezone.now()))):
             text = _evaluate(checkpoint)
     except WeeiError as error:
         reason = error.message.replace("\0", "\ufffd")[:MAX_REASON_CHARACTERS]
         _ended(checkpoint, mine, Validation.FAILED, validation_error=reason)
     else:
-        _ended(checkpoint, mine, Validation.DONE, validation_text=text, validation_error="")
+        phase = clock.finished("validation")
+        _ended(checkpoint, mine, Validation.DONE, phase, validation_text=text, validation_error="")
 
 
-def _ended(checkpoint: Checkpoint, mine: QuerySet[Checkpoint], outcome: str, **fields: str) -> None:
+def _ended(
+    checkpoint: Checkpoint, mine: QuerySet[Checkpoint], outcome: str, phase: Phase | None = None, **fields: str
+) -> None:
     with transaction.atomic():
         if mine.update(validation=outcome, validation_lease=None, **fields) != 1:
             return
         reason = {"reason": fields["validation_error"]} if outcome == Validation.FAILED else {}
         event = "validation.failed" if reason else "validation.finished"
         job_event(checkpoint.job_id, event, round=checkpoint.round, **reason)
+        if phase is not None:
+            phases_finished(checkpoint.job_id, checkpoint.round, [phase])
         hint_job(checkpoint.job_id, "checkpoints")
 
 

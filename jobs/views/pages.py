@@ -11,9 +11,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
+from checkpoints.bytes.ranges import attachment
 from jobs.forms import ContinueForm, DeleteForm, InvitationForm, SettingsForm, settings_initial
 from jobs.selectors import pages
 from jobs.selectors.access import job_for_owner
+from jobs.selectors.event_log import debug_log
 from jobs.selectors.kind import checks_of, kind_of
 from jobs.selectors.playing import playing_of
 from jobs.selectors.presets import presets
@@ -23,6 +25,7 @@ from jobs.services.lifecycle import job_delete
 from jobs.views.access import CoordinatorRequest, coordinator
 from jobs.views.actions import job_settings_form
 from jobs.views.panels import PANELS, panel_context
+from weei_core import js_json
 
 
 @never_cache
@@ -89,6 +92,17 @@ def job_detail(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
 @coordinator
 def job_chart(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     return JsonResponse(chart_data(job_for_owner(request.user, job_id)).to_json())
+
+
+@never_cache
+@require_GET
+@coordinator
+def job_log(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
+    """The last events as a file in the shape of a browser's debug log."""
+    job = job_for_owner(request.user, job_id)
+    text = js_json.dumps(debug_log(job, timezone.now()), 2)
+    name = attachment(f"{job.name}-debug-log.json")
+    return HttpResponse(text, "application/json", headers={"Content-Disposition": name})
 
 
 @never_cache

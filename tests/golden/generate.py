@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import random
+import statistics
 import struct
 import subprocess
 from pathlib import Path
@@ -493,7 +494,119 @@ def checkpoints():
     return vectors
 
 
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def moment(ms):
+    return f"2027-03-04T05:06:{ms // 1000:02d}.{ms % 1000:03d}Z"
+
+
+def phase(end, name, ms, **details):
+    return {"at": moment(end), "event": "phase.finished", "details": {"phase": name, "ms": ms, **details}}
+
+
+def of_round(number, *spans, **details):
+    """Phases of one round from (start, end), in milliseconds."""
+    return [phase(end, "training", end - start, round=number, **details) for start, end in spans]
+
+
+def baseline(events):
+    """Medians by the standard library, idle time by looking at every tenth of a millisecond."""
+    durations, covered = {}, {}
+    for event in events:
+        details = event.get("details", {})
+        if event["event"] != "phase.finished" or not isinstance(details.get("phase"), str) or details["ms"] < 0:
+            continue
+        durations.setdefault(details["phase"], []).append(details["ms"])
+        if "round" in details:
+            end = round(10 * (60_000 * int(event["at"][14:16]) + 1000 * float(event["at"][17:23])))
+            place = str([details.get(key) for key in ("from", "jobId", "round")])
+            covered.setdefault(place, set()).update(range(end - round(10 * details["ms"]), end))
+    idle = []
+    for tenths in covered.values():
+        at = sorted(tenths)
+        idle += [b - a - 1 for a, b in zip(at, at[1:], strict=False) if b - a - 1 > 10]
+    phases = {
+        name: {
+            "count": len(ms),
+            "minMs": min(ms),
+            "avgMs": round(statistics.fmean(ms), 3),
+            "p50Ms": statistics.median_low(ms),
+            "maxMs": max(ms),
+        }
+        for name, ms in sorted(durations.items())
+    }
+    total = sum(idle) / 10
+    return {
+        "phases": phases,
+        "idle": {
+            "samples": len(idle),
+            "totalMs": round(total, 3),
+            "avgMs": round(total / len(idle), 3) if idle else 0,
+        },
+    }
+
+
+def debug_log():
+    here, there = {"jobId": "a"}, {"jobId": "b"}
+    logs = {
+        "nothing": [],
+        "no phases": [{"at": moment(0), "event": "connection.made"}, {"at": moment(1), "event": "job.running"}],
+        "one phase is no gap": [phase(500, "fedavg", 12.5, round=1)],
+        "an even number: the lower of the two in the middle": [phase(9, "fedadam", ms) for ms in (4, 1, 3, 2)],
+        "an odd number, thirds": [phase(9, "transfer", ms, direction="send") for ms in (0.1, 0.1, 7.7)],
+        "the phases of the founding text and of docs/protocol.md": [
+            phase(1000 + 100 * place, name, 10, round=1)
+            for place, name in enumerate(
+                ["transfer", "indexeddb.checkpoint-save", "training", "transfer", "fedavgm", "checkpoint-save"]
+                + ["validation"]
+            )
+        ],
+        "phases that overlap or lie in one another leave no gap": of_round(1, (0, 100), (50, 80), (90, 200)),
+        "in any order": of_round(1, (300, 400), (0, 100), (150, 200)),
+        "a gap of one millisecond is none, one of two is": of_round(1, (0, 10), (11, 20), (22, 30)),
+        "rounds are apart": of_round(1, (0, 10)) + of_round(2, (50, 60)) + of_round(1, (100, 110)),
+        "jobs are apart": of_round(1, (0, 10), **here) + of_round(1, (50, 60), **there),
+        "clocks are apart": of_round(1, (0, 10), **here) + of_round(1, (50, 60), **here, **{"from": "server"}),
+        "phases of no round have no gaps": [phase(10, "transfer", 5), phase(100, "transfer", 5)],
+        "only what is measured counts": [
+            phase(10, 7, 5, round=1),
+            phase(20, "training", -1, round=1),
+            {**phase(30, "training", 5, round=1), "event": "phase.started"},
+            phase(40, EVIL, 5, round=1),
+            phase(50, "__proto__", 5, round=1),
+        ],
+    }
+    token, digest = "Aa0-_" * 8 + "xyz", "0123456789abcdef" * 4
+    details = {
+        "nothing": ({}, None),
+        "values as they are": ({"a": 1.5, "b": True, "c": None, "d": [1, {"e": "f"}]},) * 2,
+        "C78: names are text": ({"model": EVIL, "chunkId": EVIL, "reason": f'"{EVIL}'},) * 2,
+        "300 characters": ({"reason": "é😀 " * 100},) * 2,
+        "longer text is cut": ({"reason": "é😀 " * 100 + "!"}, {"reason": "é😀 " * 100 + "…"}),
+        "an invitation link": (
+            {"reason": f"see https://weei.test/join/{token}/ now"},
+            {"reason": "see https://weei.test/join/…/ now"},
+        ),
+        "a token inside": ({"a": {"b": [f"Bearer {token}", "\n" + token]}}, {"a": {"b": ["Bearer …", "\n…"]}}),
+        "the token of a user": ({"a": f"weei_user_{token}"}, {"a": "…"}),
+        "a SHA-256 is no token": ({"sha256": digest},) * 2,
+        "a longer run is": ({"a": digest + "0", "b": digest.upper()}, {"a": "…", "b": "…"}),
+        "42 characters are none": ({"a": token[1:]},) * 2,
+        "much that is nested is cut": (
+            {"a": ["x "] * 300},
+            {"a": json.dumps(["x "] * 300).replace(", ", ",")[:300] + "…"},
+        ),
+        "twenty of them": ({f"k{n}": n for n in range(30)}, {f"k{n}": n for n in range(20)}),
+    }
+    return {
+        "logs": [{"name": name, "events": log, "baseline": baseline(log)} for name, log in logs.items()],
+        "details": [{"name": name, "given": given, "kept": kept} for name, (given, kept) in details.items()],
+    }
+
+
 if __name__ == "__main__":
+    save("debug_log.json", debug_log())
     save("seeds.json", seeds())
     save("json.json", stringify(JSON_VALUES))
     save("aggregation.json", aggregation())

@@ -21,6 +21,7 @@ PAGES: dict[str, tuple[str, dict[str, object], bool]] = {
     "job-detail": ("get", {}, True),
     "job-panel": ("get", {"name": "overview"}, True),
     "job-chart": ("get", {}, True),
+    "job-log": ("get", {}, True),
     "job-manifest": ("get", {}, True),
     "job-play": ("get", {}, True),
     "job-play-newest": ("get", {}, True),

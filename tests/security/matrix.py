@@ -69,6 +69,7 @@ API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", f"{JOB}/participants/{{peer_id}}/remove"): (OWNER, {}),
     ("post", f"{JOB}/participants/{{peer_id}}/pause"): (OWNER, {"paused": True}),
     ("get", f"{JOB}/chunks"): (OWNER, None),
+    ("get", f"{JOB}/log"): (OWNER, None),
     ("get", f"{JOB}/checkpoints"): (OWNER, None),
     ("get", f"{JOB}/checkpoints/{{round_no}}/ledger"): (OWNER, None),
 }
@@ -91,6 +92,7 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "job-detail": (OWNER_PAGE, "get", {}),
     "job-panel": (OWNER_PAGE, "get", {"name": "overview"}),
     "job-chart": (OWNER_PAGE, "get", {}),
+    "job-log": (OWNER_PAGE, "get", {}),
     "job-checkpoints": (OWNER_PAGE, "get", {}),
     "job-checkpoint": (OWNER_PAGE, "get", {}),
     "job-validate": (OWNER_PAGE, "post", {}),
