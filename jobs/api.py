@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Body as Whole
 from ninja import Path, Query, Router, Schema, Status
-from ninja.security import django_auth
 from pydantic import AwareDatetime, ConfigDict, Field
 
 from checkpoints.models import Checkpoint
@@ -31,13 +30,13 @@ from jobs.selectors.queue_json import chunk_ids
 from jobs.services import lifecycle, participants
 from jobs.services.drafts import draft_create, draft_json
 from jobs.services.evaluation import validation_request
-from peers.api import PeerRequest, peer_auth
+from peers.api import PeerRequest, peer_auth, person_auth
 from peers.models import Invitation, Membership, Peer
 from peers.services import invitations
 from weei_core import strict_json
 from weei_core.errors import Invalid, NotFound, Unauthorized
 
-router = Router(tags=["jobs"], auth=django_auth)
+router = Router(tags=["jobs"], auth=person_auth)
 peer_router = Router(tags=["peers"], auth=peer_auth)
 MAX_PAGE = 500
 MAX_INT = 2**31 - 1

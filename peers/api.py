@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema, Status
-from ninja.security import HttpBearer
+from ninja.security import HttpBearer, SessionAuth
 from pydantic import ConfigDict, Field
 
 from jobs.selectors.peer_state import invitation_facts, peer_state
 from jobs.services import participants
 from jobs.services.updates import attempt_failed
 from peers import throttle
-from peers.models import Membership, Peer
+from peers.models import Membership, Peer, UserToken
 from peers.services.invitations import InvitationInvalid
 from peers.services.presence import peer_seen
-from peers.services.tokens import peer_create, peer_for_token
-from weei_core.errors import NotFound
+from peers.services.sites import is_own, site_for
+from peers.services.tokens import bearer_of, peer_create, peer_for_token, token_hash
+from peers.services.user_tokens import page_admit, user_for_token, user_token_of, user_tokens_revoke
+from weei_core.errors import Forbidden, NotFound, Unauthorized
 
 router = Router(tags=["peers"])
 FAILED_GUESSES = 10
@@ -72,11 +76,38 @@ class PeerRequest(HttpRequest):
 
 
 class PeerAuth(HttpBearer):
+    """The peer's token as the bearer, or as `Weei-Peer` where the bearer is a user's."""
+
+    def __call__(self, request: HttpRequest) -> Peer | None:
+        token = request.headers.get("Weei-Peer")
+        return super().__call__(request) if token is None else peer_for_token(token)
+
     def authenticate(self, request: HttpRequest, token: str) -> Peer:
         return peer_for_token(token)
 
 
+class UserAuth(HttpBearer):
+    """A page of another site, with the token of the user who signed in there. No cookie counts, so no CSRF token is
+    needed."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        if user_token_of(token) is None:
+            return None
+        request.user = user_for_token(token, request.headers.get("Origin"), timezone.now())
+        return request.user
+
+
+class PersonAuth(SessionAuth):
+    """The session. Without its cookie nobody is signed in, and there is nothing that a CSRF token would protect."""
+
+    def __call__(self, request: HttpRequest) -> User | None:
+        found: User | None = super().__call__(request) if settings.SESSION_COOKIE_NAME in request.COOKIES else None
+        return found
+
+
 peer_auth = PeerAuth()
+user_auth = UserAuth()
+person_auth = [user_auth, PersonAuth()]
 
 
 def _state(peer: Peer) -> dict[str, Any]:
@@ -91,6 +122,36 @@ def create_peer(request: HttpRequest, payload: Body) -> Status[dict[str, Any]]:
     throttle.count("peers", who)
     peer, token = peer_create()
     return Status(201, {"peerId": str(peer.pk), "token": token})
+
+
+@router.get("/site", response=dict[str, Any], auth=None)
+def site(request: HttpRequest) -> dict[str, Any]:
+    """What a page of the asking origin may do, and for whom it acts."""
+    origin = request.headers.get("Origin")
+    if origin is None or is_own(origin):
+        return {"origin": None, "training": True, "reason": None, "user": request.user.get_username() or None}
+    found, now = site_for(origin), timezone.now()
+    token = user_token_of(bearer_of(request.headers.get("Authorization")))
+    answer: dict[str, Any] = {"origin": found.origin, "training": True, "reason": None, "user": None}
+    try:
+        answer["user"] = token and user_for_token(token, origin, now).get_username()
+    except Unauthorized:
+        token = None
+    except Forbidden as error:
+        return {**answer, "training": False, "reason": error.message}
+    try:
+        page_admit(origin, token, now)
+    except Forbidden as error:
+        return {**answer, "training": False, "reason": error.message}
+    return answer
+
+
+@router.post("/site/sign-out", response={204: None}, auth=user_auth)
+def site_sign_out(request: HttpRequest) -> Status[None]:
+    """The page forgets its user: the token of this request ends."""
+    token = bearer_of(request.headers.get("Authorization")) or ""
+    user_tokens_revoke(UserToken.objects.filter(token_hash=token_hash(token)), timezone.now())
+    return Status(204, None)
 
 
 @router.get("/peer/state", response=dict[str, Any], auth=peer_auth)

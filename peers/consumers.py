@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
@@ -21,18 +21,21 @@ from peers.models import Peer
 from peers.outbox import job_group, peer_group
 from peers.services.presence import heartbeats
 from peers.services.tokens import peer_for_token
+from peers.socket_person import check_page
 from peers.socket_rules import in_cache, in_database, type_of
 from peers.sockets import JsonSocket
 from peers.watching import JobWatch, authorized
 from weei_core import js_json
 from weei_core import protocol as wire
-from weei_core.errors import Invalid, Unauthorized, Unavailable, WeeiError
+from weei_core.errors import Forbidden, Invalid, Unauthorized, Unavailable, WeeiError
 
 logger = logging.getLogger(__name__)
 denials = logging.getLogger("weei.denied")
 RETRY_SECONDS = 1.0
 SNAPSHOT_GAP_SECONDS = 0.5
 SOCKETS_PER_PEER = 5
+PAGE_CHECK_SECONDS = 10.0
+"""So long a page of another site may hear on after its right to take part has ended."""
 DENIALS_LOGGED = 20
 _open: dict[UUID, set[PeerConsumer]] = {}
 
@@ -81,8 +84,10 @@ class PeerConsumer(JsonSocket):
         self._log_denial(error, about)
         re = {} if about is None else {"re": about}
         await self.send_json({"type": "error", "code": error.code, "message": error.message, **re})
-        if about == "hello" and isinstance(error, Unauthorized):
+        if about == "hello" and error.code == Unauthorized.default_code:
             await self.close(wire.CLOSE_UNAUTHORIZED)
+        elif about == "hello" and isinstance(error, Unauthorized | Forbidden):
+            await self.close(1008)
         elif about == "hello" and isinstance(error, Unavailable):
             await self.close(1013)
 
@@ -111,6 +116,8 @@ class PeerConsumer(JsonSocket):
             return
         if self.peer is not None:
             raise Invalid("hello was said before.", field="message.type", code="hello_first")
+        cast(dict[str, Any], self.scope)["user_token"] = message.user
+        await in_database(check_page, self.scope)
         peer = await in_database(peer_for_token, message.token)
         sockets = _open.setdefault(peer.pk, set())
         if len(sockets) >= SOCKETS_PER_PEER:
@@ -133,6 +140,8 @@ class PeerConsumer(JsonSocket):
             return
         self.trains, self.session = message.train, peer.session
         await self._welcome(peer)
+        if "site_origin" in self.scope:
+            self.start(self._check_page())
         if message.watch is not None:
             try:
                 await self._follow(message.watch)
@@ -226,6 +235,17 @@ class PeerConsumer(JsonSocket):
                 await self.close(wire.CLOSE_REPLACED)
                 return
             await self.send_json({"type": "state", **state})
+
+    async def _check_page(self) -> None:
+        while True:
+            await asyncio.sleep(PAGE_CHECK_SECONDS)
+            try:
+                await in_database(check_page, self.scope)
+            except WeeiError as error:
+                await self._refuse(error, None)
+                await self.close(1008)
+            except (OperationalError, InterfaceError):
+                continue
 
     async def _expect_hello(self) -> None:
         await asyncio.sleep(wire.HELLO_SECONDS)

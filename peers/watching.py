@@ -7,21 +7,17 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-from django.contrib.auth import get_user
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest
 from django.utils import timezone
 
 from diagnostics.live import job_snapshots
 from jobs.selectors.access import job_for_owner
 from jobs.selectors.status import participant_ids
+from peers.socket_person import person_of
 from peers.socket_rules import in_cache, in_database
-from weei_core.errors import Unauthorized
 
 TICK_SECONDS = 0.25
 TICKS_PER_LIVE = 4
@@ -34,16 +30,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 def authorized(scope: Any, job_id: UUID) -> None:
-    """Raises `Unauthorized` or `NotFound` unless the session behind the socket is alive now, and its person's is the
-    job."""
-    session = scope.get("session")
-    request = HttpRequest()
-    # The socket's own session object keeps what it read when it was opened.
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session and session.session_key)
-    user = get_user(request)
-    if not user.is_authenticated:
-        raise Unauthorized("Only the signed-in coordinator of a job may watch it.", field="watch")
-    job_for_owner(user, job_id)
+    """Raises `Unauthorized`, `Forbidden` or `NotFound` unless the socket's person, signed in now, has the job."""
+    job_for_owner(person_of(scope), job_id)
 
 
 class JobWatch:

@@ -46,6 +46,7 @@ class Hello(Message):
     session: int | None = None
     attemptId: Annotated[UUID, Field(strict=False)] | None = None
     watch: Annotated[UUID, Field(strict=False)] | None = None
+    user: Annotated[str, Field(max_length=200)] | None = None
 
 
 class Heartbeat(Message):

@@ -1,5 +1,5 @@
-"""How requests find their way: a body gate around everything, bytes and static files beside Django, sockets by
-Channels. `lifespan` runs the sweeper in each web process.
+"""How requests find their way: around everything the rules for pages of other sites and a body gate; bytes and static
+files beside Django, sockets by Channels. `lifespan` runs the sweeper in each web process.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
 from weei_site.body_gate import BodyGate
 from weei_site.origin import ExactOrigin
+from weei_site.other_origins import OtherOrigins
 from weei_site.static_app import application as static_application
 
 logger = logging.getLogger(__name__)
@@ -97,11 +98,11 @@ def build(django_application: Application) -> Any:
 
     by_type: dict[str, Any] = {
         "http": http,
-        "websocket": ExactOrigin(cast(Application, SessionMiddlewareStack(sockets)), settings.PUBLIC_URLS),
+        "websocket": ExactOrigin(cast(Application, SessionMiddlewareStack(sockets))),
         "lifespan": lifespan,
     }
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await by_type[scope["type"]](scope, receive, send)
 
-    return BodyGate(application)
+    return OtherOrigins(BodyGate(application))

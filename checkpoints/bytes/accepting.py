@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from checkpoints.bytes.auth import has_session, has_token, peer_of, user_of
+from checkpoints.bytes.auth import has_peer, has_person, peer_of, user_of
 from checkpoints.bytes.http import Request
 from checkpoints.models import Artifact, Upload
 from checkpoints.services.artifacts import NewArtifact, artifact_put_file
@@ -79,10 +79,10 @@ def find(request: Request, upload_id: UUID) -> tuple[Upload, Sender]:
 
 
 def _senders(request: Request) -> Iterator[Sender]:
-    """A browser that both trains and coordinates may send token and cookie."""
-    if has_token(request):
+    """A browser that both trains and coordinates may say who it is as both."""
+    if has_peer(request):
         yield Sender(peer_of(request))
-    if has_session(request) or not has_token(request):
+    if has_person(request) or not has_peer(request):
         yield Sender(owner_id=user_of(request).pk)
 
 

@@ -1,4 +1,7 @@
-"""Who asks: a peer by its bearer token, or a person by the session cookie. All functions block."""
+"""Who asks: a peer by its token, or a person by the session cookie, or on a page of another site by a token of theirs.
+
+`Authorization` carries one token; where a user's stands there, the peer's comes as `Weei-Peer`. All functions block.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +12,51 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
+from django.utils import timezone
 
 from checkpoints.bytes.http import Request
 from peers.models import Peer
-from peers.services.tokens import peer_for_token
+from peers.services.tokens import bearer_of, peer_for_token
+from peers.services.user_tokens import user_for_token, user_token_of
 from weei_core.errors import Forbidden, Unauthorized
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
-def has_token(request: Request) -> bool:
-    return request.header("authorization") is not None
+def has_peer(request: Request) -> bool:
+    if request.header("weei-peer") is not None:
+        return True
+    return request.header("authorization") is not None and _user_token(request) is None
 
 
 def peer_of(request: Request) -> Peer:
     """One query."""
-    scheme, _, token = (request.header("authorization") or "").partition(" ")
-    if scheme.lower() != "bearer" or not token:
+    token = request.header("weei-peer") or bearer_of(request.header("authorization"))
+    if token is None:
         raise Unauthorized("This needs the peer's token: Authorization: Bearer <token>.", field="Authorization")
-    peer = peer_for_token(token.strip())
+    peer = peer_for_token(token)
     request.caller = f"peer {peer.pk}"
     return peer
 
 
-def has_session(request: Request) -> bool:
-    return _session_key(request) is not None
+def has_person(request: Request) -> bool:
+    return _user_token(request) is not None or _session_key(request) is not None
 
 
 def user_of(request: Request) -> AbstractBaseUser:
-    """The signed-in person, as Django's own middlewares would find them; two queries.
+    """The person who signed in, here or on the site that asks; two or three queries."""
+    token = _user_token(request)
+    user = _session_user(request) if token is None else user_for_token(token, request.header("origin"), timezone.now())
+    request.caller = f"user {user.pk}"
+    return user
+
+
+def _user_token(request: Request) -> str | None:
+    return user_token_of(bearer_of(request.header("authorization")))
+
+
+def _session_user(request: Request) -> AbstractBaseUser:
+    """As Django's own middlewares would find them.
 
     A cookie comes along from anywhere, so what changes something must come from a page of ours.
     """
@@ -53,7 +72,6 @@ def user_of(request: Request) -> AbstractBaseUser:
     user = get_user(django_request)
     if not isinstance(user, AbstractBaseUser):
         raise Unauthorized("The session has ended; sign in again.", field="Cookie")
-    request.caller = f"user {user.pk}"
     return user
 
 

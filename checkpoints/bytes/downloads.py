@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from starlette.types import Send
 
-from checkpoints.bytes.auth import has_session, has_token, peer_of, user_of
+from checkpoints.bytes.auth import has_peer, has_person, peer_of, user_of
 from checkpoints.bytes.http import Headers, Request, send_empty
 from checkpoints.bytes.ranges import Piece, attachment, send_pieces
 from checkpoints.bytes.threads import in_database, in_files
@@ -24,14 +24,16 @@ from jobs.selectors.downloads import (
 )
 from weei_core.errors import Forbidden, NotFound, Unauthorized
 
-OCTETS: Headers = (("Content-Type", "application/octet-stream"), ("Vary", "Authorization, Cookie"))
+OCTETS: Headers = (("Content-Type", "application/octet-stream"), ("Vary", "Authorization, Cookie, Weei-Peer"))
 FOREVER = ("Cache-Control", "private, max-age=31536000, immutable")
 
 
 async def artifact(request: Request, send: Send, job_id: UUID, sha256: str) -> None:
     download = await in_database(_authorized, request, job_id, sha256)
     disposition = attachment(download.file_name or sha256)
-    if settings.ARTIFACT_REDIRECT_S > 0 and download.artifact.body is None:
+    # Pages of other sites send an Origin with every request, and could not read what lies a second origin further.
+    redirects = settings.ARTIFACT_REDIRECT_S > 0 and request.header("origin") is None
+    if redirects and download.artifact.body is None:
         elsewhere = store().redirect(sha256, disposition, settings.ARTIFACT_REDIRECT_S)
         if elsewhere is not None:
             await send_empty(send, 302, (("Location", elsewhere), ("Cache-Control", "no-store")))
@@ -56,12 +58,12 @@ async def checkpoint(request: Request, send: Send, job_id: UUID, round_number: i
 def _authorized(request: Request, job_id: UUID, sha256: str) -> Download:
     """The rights of the peer, else of the person; one query for each of the two that is needed."""
     refused: Forbidden | NotFound | Unauthorized | None = None
-    if has_token(request):
+    if has_peer(request):
         try:
             return artifact_for_peer(peer=peer_of(request), job_id=job_id, sha256=sha256)
         except (Forbidden, NotFound, Unauthorized) as error:
             refused = error
-    if refused is not None and not has_session(request):
+    if refused is not None and not has_person(request):
         raise refused
     try:
         return artifact_for_owner(user_id=user_of(request).pk, job_id=job_id, sha256=sha256)

@@ -41,13 +41,3 @@ def check_user(site: SiteOrigin, user: AbstractBaseUser) -> None:
             field="Authorization",
             code="widget_not_enabled",
         )
-
-
-def check_guests(site: SiteOrigin) -> None:
-    """Raises `Forbidden` where only chosen users, who have to sign in, may use the widget."""
-    if site.audience == SiteOrigin.Audience.CHOSEN:
-        raise Forbidden(
-            f"Distributed training is for chosen users on {site.origin}. Sign in first.",
-            field="Authorization",
-            code="sign_in_needed",
-        )

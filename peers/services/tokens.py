@@ -13,6 +13,12 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def bearer_of(authorization: str | None) -> str | None:
+    """The token of an Authorization header, or None."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
 def peer_create() -> tuple[Peer, str]:
     """A new peer and its token, which is shown this once."""
     token = secrets.token_urlsafe(32)

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.utils.crypto import constant_time_compare
 
 from peers.models import SiteOrigin, UserToken
-from peers.services.sites import check_user
+from peers.services.sites import check_user, site_for
 from peers.services.tokens import token_hash
 from weei_core.errors import Conflict, Forbidden, Unauthorized
 
@@ -22,10 +22,6 @@ PREFIX = "weei_user_"
 """Tells a user's token from a peer's wherever one of the two may come."""
 LONGEST = 200
 NOTE_USE_AFTER = timedelta(minutes=5)
-
-
-def is_user_token(text: str) -> bool:
-    return text.startswith(PREFIX)
 
 
 def user_token_create(user: User, site: SiteOrigin, state: str, now: datetime) -> tuple[UserToken, str]:
@@ -74,6 +70,26 @@ def _is_alive(token: UserToken) -> bool:
     """A disabled account and a new password end tokens like sessions."""
     user = token.user
     return user.is_active and constant_time_compare(token.session_hash, user.get_session_auth_hash())
+
+
+def page_admit(origin: str, token: str | None, now: datetime) -> SiteOrigin:
+    """What every request of a page elsewhere needs before anything is done for it; the calls themselves ask for more.
+    `token` is a user's, if the page sent one."""
+    site = site_for(origin)
+    if site.audience == SiteOrigin.Audience.CHOSEN:
+        if token is None:
+            raise Forbidden(
+                f"Distributed training is for chosen users on {site.origin}. Sign in first.",
+                field="Authorization",
+                code="sign_in_needed",
+            )
+        user_for_token(token, origin, now)
+    return site
+
+
+def user_token_of(bearer: str | None) -> str | None:
+    """The bearer's token if it is a user's and not a peer's."""
+    return bearer if bearer is not None and bearer.startswith(PREFIX) else None
 
 
 def user_tokens_revoke(tokens: QuerySet[UserToken], now: datetime) -> int:

@@ -60,10 +60,10 @@ def test_pages_keep_their_own_404():
 @pytest.mark.parametrize("method, path", UNSAFE)
 def test_session_calls_need_the_csrf_token_and_peers_do_not(method, path):
     """H1: no unsafe call works by a cookie alone; a bearer token does not come along by itself."""
-    by_peer = path.startswith(("/api/peer", "/api/invitations"))
+    by_token = path.startswith(("/api/peer", "/api/invitations", "/api/site"))
     caller = browser("alice", enforce_csrf_checks=True)
     response = caller.call(method.upper(), filled(path), {})
-    if by_peer:
+    if by_token:
         assert response.status_code != 403
     else:
         assert "CSRF" in assert_problem(response, 403, "forbidden")["title"]

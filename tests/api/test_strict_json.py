@@ -23,6 +23,7 @@ TAKES_NO_BODY = {
     "/api/jobs/{job_id}/invitations/{invitation_id}/revoke",
     "/api/jobs/{job_id}/participants/{peer_id}/invite",
     "/api/jobs/{job_id}/participants/{peer_id}/remove",
+    "/api/site/sign-out",
 }
 EMPTY_IS_FINE = {"/api/peers", "/api/jobs/{job_id}/validation", "/api/jobs/{job_id}/invitations"}
 

@@ -41,6 +41,8 @@ CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
 JOB = "/api/jobs/{job_id}"
 API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", "/api/peers"): (EVERYBODY, {}),
+    ("get", "/api/site"): (EVERYBODY, None),
+    ("post", "/api/site/sign-out"): (dict.fromkeys(EVERYBODY, NO_SESSION), None),
     ("get", "/api/peer/state"): (PEERS, None),
     ("post", "/api/invitations/open"): (PEERS, {"token": "{token}"}),
     ("get", "/api/invitations/{job_id}"): (STILL_MEMBERS, None),
