@@ -121,7 +121,7 @@ def local_time(value: Any) -> str | SafeString:
     return format_html('<time datetime="{}" data-local>{}</time>', value.isoformat(), f"{value:%Y-%m-%d %H:%M} UTC")
 
 
-_STATE_WORDS = {
+STATE_WORDS = {
     "invited": ("Invited", ""),
     "approved": ("Loading the model", "accent"),
     "declined": ("Declined", ""),
@@ -159,10 +159,15 @@ _STATE_WORDS = {
 _MOVING = frozenset({"training", "running", "updateReady", "uploading", "receiving", "preparing"})
 
 
+def state_word(state: str) -> tuple[str, str]:
+    """A wire state in words, and its tone. A state that is not known here is shown as it is."""
+    return STATE_WORDS.get(state, (state, ""))
+
+
 @register.simple_tag
 def badge(state: str) -> SafeString:
-    """A wire state in words and a colour. A state this page does not know is shown as it is."""
-    word, tone = _STATE_WORDS.get(state, (state, ""))
+    """A wire state in words and a colour."""
+    word, tone = state_word(state)
     return format_html(
         '<span class="badge {}"><span class="dot {}" aria-hidden="true"></span>{}</span>',
         tone,

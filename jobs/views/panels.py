@@ -52,7 +52,7 @@ def _invitations(job: Job, now: datetime) -> Context:
 
 
 def _diagnostics(job: Job, now: datetime) -> Context:
-    return {"diagnostics": diagnosis.diagnosis(status.participants(job, now))}
+    return {"diagnostics": diagnosis.diagnosis(status.participants(job, now), kind_of(job).units_in_text)}
 
 
 def _events(job: Job, now: datetime) -> Context:

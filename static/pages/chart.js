@@ -7,10 +7,16 @@ const TONES = 6;
 /** `check` is what the values of kind "validation" are called. @typedef {{rounds: number[], series: Series[], check: string}} ChartData */
 
 /** @param {string} name of a custom property */
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** @param {number | null | undefined} value */
-const valueText = (value) => (value === null || value === undefined ? "—" : String(Number(value.toPrecision(4))));
+export const valueText = (value) => (value === null || value === undefined ? "—" : String(Number(value.toPrecision(4))));
+
+/** An axis in the colours of the page. */
+export function axisOf() {
+  const line = { stroke: color("--line"), width: 1 };
+  return { stroke: color("--muted"), grid: line, ticks: line, font: "12px system-ui" };
+}
 
 /** Metrics in the order they come, each with a colour for its two lines. @param {Series[]} series @returns {string[]} */
 export const metricIds = (series) => [...new Set(series.map((line) => line.metric))];
@@ -66,7 +72,7 @@ export class MetricChart {
   /** @param {ChartData} data */
   #options({ series }) {
     const ids = metricIds(series);
-    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1 }, font: "12px system-ui" };
+    const axis = axisOf();
     /** @type {any} */
     const options = {
       ...this.#size(),

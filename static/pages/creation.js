@@ -1,9 +1,9 @@
 // How far the creation of a job is, and what was wrong with it.
-import { byId, setBar, setText } from "./dom.js";
+import { byId, helpLink, setBar, setText } from "./dom.js";
 import { bytesText } from "./format.js";
 
-/** A message of several lines is a list. @param {Array<string>} messages */
-export function showProblems(messages) {
+/** A message of several lines is a list. @param {Array<string>} messages @param {unknown} [code] of the entry that explains them */
+export function showProblems(messages, code) {
   const box = byId("problem");
   const list = document.createElement("ul");
   for (const message of messages.flatMap((text) => text.split("\n")).filter(Boolean)) {
@@ -13,7 +13,9 @@ export function showProblems(messages) {
   }
   const title = document.createElement("p");
   title.textContent = "The job was not created.";
-  box.replaceChildren(title, list);
+  const link = document.createElement("p");
+  link.append(helpLink(code));
+  box.replaceChildren(title, list, link);
   box.hidden = messages.length === 0;
   if (messages.length) box.focus();
 }

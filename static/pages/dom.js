@@ -24,6 +24,23 @@ export function showText(id, text) {
   show(id, Boolean(text));
 }
 
+/** To the entry that explains an error, or to all of them. @param {unknown} code */
+export function helpLink(code) {
+  const href = typeof code === "string" && code ? `/help/errors#${code}` : "/help/errors";
+  return Object.assign(document.createElement("a"), { href, textContent: "What this means, and what to do" });
+}
+
+/** A refusal, with the way to what it means; null hides the element. @param {string} id @param {unknown} problem an error or a sentence */
+export function showProblem(id, problem) {
+  const element = byId(id);
+  const text = problem instanceof Error ? problem.message : problem ? String(problem) : "";
+  const link = helpLink(/** @type {{code?: unknown} | null} */ (problem)?.code);
+  // The same refusal is not read out again.
+  const before = element.querySelector("a");
+  if (text && (before?.href !== link.href || element.firstChild?.textContent !== `${text} `)) element.replaceChildren(`${text} `, link);
+  element.hidden = !text;
+}
+
 /** A bar without a known end is indeterminate. @param {string} id @param {number | null} fraction */
 export function setBar(id, fraction) {
   const bar = /** @type {HTMLProgressElement} */ (byId(id));
@@ -35,11 +52,11 @@ export function setBar(id, fraction) {
  * @param {HTMLButtonElement} button @param {string} problemId @param {() => Promise<unknown>} command */
 export async function run(button, problemId, command) {
   button.disabled = true;
-  showText(problemId, null);
+  showProblem(problemId, null);
   try {
     await command();
   } catch (error) {
-    showText(problemId, error instanceof Error ? error.message : String(error));
+    showProblem(problemId, error);
   } finally {
     button.disabled = false;
   }

@@ -28,14 +28,32 @@ export const countText = (value) => (isNumber(value) ? value.toLocaleString("en"
 export const speedText = (value) =>
   isNumber(value) ? `${value >= 10 ? Math.round(value).toLocaleString("en") : value.toFixed(1)}/s` : DASH;
 
-/** @param {unknown} value seconds */
-export function secondsText(value) {
-  if (!isNumber(value)) return DASH;
-  const seconds = Math.max(0, Math.round(value));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+/** Whole seconds: "1 min 30 s". @param {number} whole */
+function wholeText(whole) {
+  const parts = [
+    [Math.floor(whole / 86_400), "d"],
+    [Math.floor((whole % 86_400) / 3_600), "h"],
+    [Math.floor((whole % 3_600) / 60), "min"],
+    [whole % 60, "s"],
+  ];
+  const first = parts.findIndex(([amount]) => amount);
+  if (first < 0) return "0 s";
+  const shown = parts.slice(first, first + 2).filter(([amount]) => amount);
+  return shown.map(([amount, unit]) => `${amount} ${unit}`).join(" ");
 }
+
+/** @param {unknown} value seconds */
+export const secondsText = (value) => (isNumber(value) ? wholeText(Math.max(0, Math.round(value))) : DASH);
+
+/** Under ten seconds with one decimal. @param {unknown} milliseconds */
+export function durationText(milliseconds) {
+  if (!isNumber(milliseconds)) return DASH;
+  if (milliseconds < 1000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  return milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)} s` : wholeText(Math.round(milliseconds / 1000));
+}
+
+/** How old figures are, or how long something will take. @param {number} milliseconds */
+export const ageText = (milliseconds) => wholeText(Math.floor(Math.max(0, milliseconds) / 1000));
 
 /** The model's own unit inside a sentence; an abbreviation keeps its capitals. @param {{label: string} | null | undefined} unit null: a dataset job */
 export function unitsText(unit) {

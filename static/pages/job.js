@@ -1,10 +1,12 @@
-// The job page: the chart, this browser's part, and fresh figures for the diagnostics card. Everything else is HTMX.
+// The job page: the charts, this browser's part, and the diagnostics card. Everything else is HTMX.
 import { MetricChart } from "./chart.js";
-import { byId, run, setBar, setText, show, showText, trainingApi } from "./dom.js";
+import { renderDevice, wireDevice } from "./device.js";
+import { DiagnosticsCard } from "./diagnostics/card.js";
+import { byId, run, setBar, setText, show, showProblem, trainingApi } from "./dom.js";
 import { countText, partText, speedText, unitsText } from "./format.js";
+import { LiveChart } from "./live.js";
 import "./settings_form.js";
 
-const LIVE_MS = 2000;
 const jobId = byId("this-browser").dataset["job"];
 
 class ChartFeed {
@@ -46,11 +48,11 @@ function stageText(participation) {
 }
 
 /** @param {any} state */
-function renderDevice(state) {
+function renderThisBrowser(state) {
   const participation = state.participation;
   const job = participation.job;
   const here = job?.id === jobId;
-  showText("device-problem", participation.error);
+  showProblem("device-problem", participation.error);
   setText("device-state", here ? stageText(participation) : job ? `This browser works for another job: ${job.name}.` : "This browser takes no part in this job.");
   show("device-open", !here && !job);
   show("device-note", !here && !job);
@@ -59,19 +61,6 @@ function renderDevice(state) {
   const training = here && participation.stage === "training" && participation.totalExamples;
   show("device-bar", Boolean(training));
   if (training) setBar("device-bar", participation.processedExamples / participation.totalExamples);
-}
-
-/** Tells the diagnostics panel to look again when some participant sent newer figures, at most every LIVE_MS. */
-function liveHints() {
-  let last = "";
-  let due = 0;
-  return (/** @type {any} */ state) => {
-    const now = Object.entries(state.diagnostics).map(([peer, entry]) => `${peer} ${/** @type {any} */ (entry).sequence}`).join();
-    if (now === last || performance.now() < due) return;
-    last = now;
-    due = performance.now() + LIVE_MS;
-    document.dispatchEvent(new CustomEvent("weei:live"));
-  };
 }
 
 /** @param {any} training */
@@ -98,13 +87,19 @@ async function start() {
   document.addEventListener("htmx:afterSwap", (event) => {
     if (/** @type {CustomEvent} */ (event).detail.target.id === "panel-checkpoints") void feed.refresh();
   });
+  const diagnostics = new DiagnosticsCard();
+  diagnostics.start();
+  const live = new LiveChart(jobId);
+  live.start();
   const training = await trainingApi();
   wire(training);
-  const live = liveHints();
+  wireDevice(training);
   training.subscribe((/** @type {any} */ state) => {
+    renderThisBrowser(state);
     renderDevice(state);
-    live(state);
+    diagnostics.accept(state);
+    live.accept(state);
   });
 }
 
-start().catch((error) => showText("device-problem", error instanceof Error ? error.message : String(error)));
+start().catch((error) => showProblem("device-problem", error));

@@ -1,5 +1,5 @@
 // The invitation page: shows what a link is for and fetches nothing but that, until the person accepts.
-import { byId, run, setText, show, showText, trainingApi } from "./dom.js";
+import { byId, run, setText, show, showProblem, showText, trainingApi } from "./dom.js";
 import { bytesText, countText, shown, unitsText } from "./format.js";
 import { checkDevice } from "./requirements.js";
 
@@ -113,7 +113,7 @@ async function start() {
     show("join-loading", false);
     show("join-card", true);
   } catch (error) {
-    setText("join-reason", error instanceof Error ? error.message : String(error));
+    showProblem("join-reason", error);
     show("join-loading", false);
     show("join-invalid", true);
   }

@@ -171,9 +171,9 @@ async function inherit(url) {
   inherited = new File([await response.blob()], "manifest.json");
 }
 
-/** @param {unknown} error */
-function showError(error) {
-  showProblems([error instanceof Error ? error.message : String(error)]);
+/** @param {unknown} error @param {unknown} [code] of what the server found in the files */
+function showError(error, code) {
+  showProblems([error instanceof Error ? error.message : String(error)], /** @type {{code?: unknown}} */ (error).code ?? code);
 }
 
 /** The form's own answer to what was chosen last. @type {Promise<unknown>} */
@@ -181,19 +181,19 @@ let changing = Promise.resolve();
 
 async function start() {
   form.addEventListener("change", () => {
-    changing = renderFiles().catch(showError);
+    changing = renderFiles().catch((error) => showError(error));
     void changing.then(askAdvice).catch(() => {});
   });
   form.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("[data-preset]") : null;
-    if (button instanceof HTMLElement) changing = choosePreset(button).catch(showError);
+    if (button instanceof HTMLElement) changing = choosePreset(button).catch((error) => showError(error));
   });
   const ready = trainingApi();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void submit(ready);
   });
-  if (sourceManifest) await inherit(sourceManifest).catch(showError);
+  if (sourceManifest) await inherit(sourceManifest).catch((error) => showError(error));
   // Files may have been chosen before this script ran, or kept by the browser over a reload.
   form.dispatchEvent(new Event("change"));
   (await ready).subscribe(renderCreation);
@@ -211,15 +211,15 @@ async function submit(ready) {
     await create(training);
   } catch (error) {
     // The job exists and only could not be opened here, because another one is current in this browser.
-    const made = training?.getState().draft?.jobId;
-    if (made) return goTo(made);
+    const draft = training?.getState().draft;
+    if (draft?.jobId) return goTo(draft.jobId);
     show("creation", false);
     form.hidden = false;
-    showError(error);
+    showError(error, draft?.code);
   } finally {
     button.disabled = false;
   }
   return undefined;
 }
 
-start().catch(showError);
+start().catch((error) => showError(error));

@@ -32,6 +32,9 @@ function shownMarker(panel) {
   return Number(panel.querySelector("[data-marker]")?.getAttribute("data-marker") ?? 0);
 }
 
+/** Whether the panel's own script took the fragment. @param {HTMLElement} panel @param {string} text */
+const patched = (panel, text) => !panel.dispatchEvent(new CustomEvent("weei:fragment", { detail: text, cancelable: true }));
+
 /** @param {CustomEvent} event */
 function beforeSwap(event) {
   const { xhr, target } = event.detail;
@@ -50,6 +53,12 @@ function beforeSwap(event) {
     return;
   }
   lastText.set(target.id, lasting(xhr.responseText));
+  if (target.dataset["patched"] !== undefined) {
+    // A panel that writes changes into what stands there, instead of taking the fragment as it is.
+    target.querySelector("[data-marker]")?.setAttribute("data-marker", String(markerOf(xhr.responseText)));
+    event.detail.shouldSwap = !patched(target, xhr.responseText);
+    return;
+  }
   for (const details of target.querySelectorAll("details[id]")) {
     openDetails.set(details.id, /** @type {HTMLDetailsElement} */ (details).open);
   }

@@ -1,6 +1,8 @@
 // The participant's page: what this browser does now, and the few things its owner can decide.
-import { byId, run, setBar, setText, show, showText, trainingApi } from "./dom.js";
-import { bytesText, countText, partText, secondsText, shown, speedText } from "./format.js";
+import { renderDevice, wireDevice } from "./device.js";
+import { byId, run, setBar, setText, show, showProblem, trainingApi } from "./dom.js";
+import { bytesText, countText, durationText, partText, secondsText, shown, speedText } from "./format.js";
+import { LiveChart } from "./live.js";
 
 /** @type {Record<string, string>} */
 const NOW = {
@@ -29,13 +31,15 @@ function fraction(participation) {
   return participation.totalExamples ? participation.processedExamples / participation.totalExamples : null;
 }
 
-/** @param {any} participation */
-function renderFigures(participation) {
+/** @param {any} state */
+function renderFigures(state) {
+  const participation = state.participation;
   const { assignment, job } = participation;
   setText("train-round", shown(assignment?.round ?? job.round));
   setText("train-examples", assignment ? `${countText(participation.processedExamples)} of ${countText(participation.totalExamples ?? assignment.exampleCount)}` : shown(null));
   setText("train-speed", speedText(participation.examplesPerSecond));
   setText("train-left", secondsText(participation.secondsLeft));
+  setText("train-job-left", durationText(state.estimatedRemainingMs));
   setText("train-passes", `${shown(job.passesDone)} of ${shown(job.plannedPasses)}`);
   setText("train-chunk", assignment ? partText(assignment.chunkId, job.unit) : shown(null));
   setText("train-unit", job.unit?.label ?? "Examples");
@@ -80,7 +84,8 @@ function render(state) {
   show("train-loading", false);
   show("train-none", !job);
   show("train-card", Boolean(job));
-  showText("train-none-error", participation.error ?? state.error);
+  show("train-device", true);
+  showProblem("train-none-error", participation.error ?? state.error);
   if (!job) return renderInvitations(state);
   const completed = job.status === "completed";
   setText("train-job", job.name);
@@ -89,27 +94,16 @@ function render(state) {
   show("train-replaced", participation.replaced);
   show("train-offline", !participation.connected && !participation.replaced);
   show("train-done", completed);
-  showText("train-error", participation.error);
+  showProblem("train-error", participation.error);
   setText("train-now", nowText(participation));
   setText("train-waiting", participation.stage === "training" || participation.replaced || completed ? "" : (participation.waitingFor ?? ""));
   show("train-bar", !completed);
   show("train-pause", !completed && !participation.replaced);
   setText("train-pause", participation.paused ? "Resume" : "Pause");
-  renderFigures(participation);
+  renderFigures(state);
   renderTransfers(state.transfers);
-  const mode = state.execution?.actual;
-  setText("train-mode", shown(mode) + (state.execution?.fallback ? ` (${state.execution.fallback})` : ""));
-  setText("train-workers", shown(state.activeWorkers));
   setText("train-peer", shown(state.myPeerId));
   return undefined;
-}
-
-/** Typing into a field is not overwritten by the next change of state. @param {any} state */
-function renderPreferences(state) {
-  const workers = /** @type {HTMLInputElement} */ (byId("workers"));
-  const backend = /** @type {HTMLSelectElement} */ (byId("backend"));
-  if (document.activeElement !== workers && state.maxLocalWorkers) workers.value = String(state.maxLocalWorkers);
-  if (document.activeElement !== backend && state.backendPreference) backend.value = state.backendPreference;
 }
 
 /** @param {any} training */
@@ -124,27 +118,24 @@ function wire(training) {
   onClick("train-leave", async () => {
     if (training.getState().participation.job?.status === "completed" || confirm("Leave this job? Work under way here is given to somebody else.")) await training.leave();
   });
-  byId("workers").addEventListener("change", (event) => {
-    const value = Number(/** @type {HTMLInputElement} */ (event.target).value);
-    if (Number.isInteger(value) && value >= 1 && value <= 64) void training.setMaxLocalWorkers(value);
-  });
-  byId("backend").addEventListener("change", (event) => {
-    void training.setBackendPreference(/** @type {HTMLSelectElement} */ (event.target).value);
-  });
 }
 
 async function start() {
   try {
     const training = await trainingApi();
     wire(training);
+    wireDevice(training);
+    const live = new LiveChart(undefined);
+    live.start();
     training.subscribe((/** @type {any} */ state) => {
       render(state);
-      renderPreferences(state);
+      renderDevice(state);
+      live.accept(state);
     });
   } catch (error) {
     show("train-loading", false);
     show("train-card", true);
-    showText("train-problem", error instanceof Error ? error.message : String(error));
+    showProblem("train-problem", error);
   }
 }
 

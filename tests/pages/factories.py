@@ -249,10 +249,10 @@ def make_held_item(job, reason="train trapped: unreachable", chunk_index=2):
     )
 
 
-def make_snapshot(slot=None, **parts):
+def make_snapshot(job, slot=None, **parts):
     """A snapshot as a browser sends it."""
     assignment = {
-        "jobId": str(slot.round.job_id) if slot else None,
+        "jobId": str(job.pk),
         "round": 4,
         "assignmentId": str(slot.pk) if slot else "a",
         "attemptId": "7d7f9b4e-6f0e-4f0f-9d57-000000000001",

@@ -28,7 +28,7 @@ def evil_job(owner):
     member = factories.make_participant(job, EVIL, load_error=EVIL)
     round_ = factories.make_round(job, 2, [member, factories.make_participant(job, EVIL)], done=1)
     round_.slots.update(error=EVIL)
-    snapshot = factories.make_snapshot(round_.slots.first(), error=EVIL, stage=EVIL)
+    snapshot = factories.make_snapshot(job, round_.slots.first(), error=EVIL, stage=EVIL)
     for part in ("environment", "execution", "model"):
         snapshot[part] = dict.fromkeys(snapshot[part], EVIL)
     snapshot["gpu"]["adapter"] = dict.fromkeys(("vendor", "architecture", "device", "description"), EVIL)

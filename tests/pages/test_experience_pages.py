@@ -92,7 +92,7 @@ def test_a_model_without_chunks_is_not_shuffled(pole, job, owner, owner_client):
 def test_participants_progress_in_units(pole, owner_client):
     member = factories.make_participant(pole)
     slot = factories.make_units_round(pole, 1, [member], start=384, split=2).slots.first()
-    snapshot = factories.make_snapshot(slot)
+    snapshot = factories.make_snapshot(pole, slot)
     snapshot["performance"] = {**snapshot["performance"], "processedExamples": 12, "totalExamples": 32}
     snapshot_put(member.peer_id, snapshot)
     text = words(panel(owner_client, pole, "people"))
@@ -150,7 +150,8 @@ def test_the_list_of_jobs_counts_rounds(pole, owner_client):
 
 def test_diagnostics_count_units(pole, owner_client):
     member = factories.make_participant(pole)
-    snapshot_put(member.peer_id, factories.make_snapshot(factories.make_units_round(pole, 1, [member]).slots.first()))
+    slot = factories.make_units_round(pole, 1, [member]).slots.first()
+    snapshot_put(member.peer_id, factories.make_snapshot(pole, slot))
     text = words(panel(owner_client, pole, "diagnostics"))
     assert "125 episodes" in text and "310 of 625 episodes" in text and "examples" not in text
 

@@ -218,46 +218,51 @@ def test_diagnostics_are_stale_after_ten_seconds(job, owner_client):
 
     fresh, old = factories.make_participant(job), factories.make_participant(job)
     factories.make_participant(job)
-    snapshot_put(fresh.peer_id, factories.make_snapshot())
-    snapshot_put(old.peer_id, factories.make_snapshot(), time.time() - 42)
+    snapshot_put(fresh.peer_id, factories.make_snapshot(job))
+    snapshot_put(old.peer_id, factories.make_snapshot(job), time.time() - 42)
     text = panel(owner_client, job, "diagnostics")
     assert text.count(">Live<") == 1
     assert "Stale, 42 s old" in text
-    assert "1 more participant sent no figures yet" in text
+    assert text.count(">No report yet<") == 1
 
 
 def test_unknown_figures_are_dashes(job, owner_client):
     """D1: 'unknown' and null are missing data, never a reason and never 0."""
     member = factories.make_participant(job)
-    snapshot = factories.make_snapshot(model="unknown", assignment=None)
+    snapshot = factories.make_snapshot(job, model="unknown", assignment=None)
     snapshot["execution"] |= {"actual": "unknown", "backend": "unknown"}
     snapshot["performance"] |= {"currentExamplesPerSecond": None, "averageExamplesPerSecond": None}
     snapshot["environment"] = dict.fromkeys(("browser", "browserVersion", "os", "logicalCores"), "unknown")
     snapshot_put(member.peer_id, snapshot)
     text = panel(owner_client, job, "diagnostics")
     assert "unknown" not in text
-    assert re.search(r'data-label="Mode"[^>]*><span>—', text)
-    assert re.search(r'data-label="Speed"[^>]*><span>—<', text)
+    assert [found(rf'data-slot="{slot}">([^<]*)<', text)[1] for slot in ("mode", "speed", "gpu", "model")] == [
+        "—",
+        "—",
+        "no WebGPU",
+        "—",
+    ]
 
 
 def test_says_whether_all_use_the_same_settings_and_model(job, owner_client):
     one, two = factories.make_participant(job), factories.make_participant(job)
-    snapshot_put(one.peer_id, factories.make_snapshot())
-    snapshot_put(two.peer_id, factories.make_snapshot())
-    assert "the same model and the same settings" in panel(owner_client, job, "diagnostics")
-    other = factories.make_snapshot()
+    snapshot_put(one.peer_id, factories.make_snapshot(job))
+    snapshot_put(two.peer_id, factories.make_snapshot(job))
+    assert "use the same settings and the same model" in panel(owner_client, job, "diagnostics")
+    other = factories.make_snapshot(job)
     other["assignment"]["batchSize"] = 64
     other["model"]["wasmSha256"] = "cd" * 32
     snapshot_put(two.peer_id, other)
     text = panel(owner_client, job, "diagnostics")
-    assert "different settings" in text and "different model modules" in text
+    assert "1 of 2 participants differs from the others" in text
+    assert "batch size 64 instead of 16, module cdcdcdcdcdcd instead of abababababab" in text
 
 
 def _fill(job, count):
     for number in range(1, count + 1):
         factories.make_checkpoint(job, number)
         member = factories.make_participant(job)
-        snapshot_put(member.peer_id, factories.make_snapshot())
+        snapshot_put(member.peer_id, factories.make_snapshot(job))
         factories.make_invitation(job)
         factories.make_held_item(job, chunk_index=number % 12 if number < 12 else number)
     factories.make_round(job, count + 1, list(Membership.objects.filter(job=job)[:8]))

@@ -1,5 +1,5 @@
 // The page on which a trained model is watched, played against or asked: which checkpoint answers, and the view that asks it.
-import { byId, setBar, setText, show, showText } from "../dom.js";
+import { byId, setBar, setText, show, showProblem } from "../dom.js";
 import { CartpoleView } from "./cartpole.js";
 import { ConnectFourView } from "./connect_four.js";
 import { FormView } from "./form.js";
@@ -23,9 +23,7 @@ let current = null;
 let choosing = new AbortController();
 
 /** @param {unknown} error */
-function problem(error) {
-  showText("play-problem", error === null ? null : error instanceof Error ? error.message : String(error));
-}
+const problem = (error) => showProblem("play-problem", error);
 
 const View = VIEWS[root.dataset["view"] ?? ""] ?? FormView;
 const view = new View({ ask: (input) => model.ask(input), problem, inference: facts.inference });
