@@ -14,4 +14,5 @@ urlpatterns = [
     path("sign-out/", LogoutView.as_view(), name="logout"),
     path("help/", views.help_index, name="help"),
     path("help/errors", views.help_errors, name="help-errors"),
+    path("help/<slug:slug>/", views.help_topic, name="help-topic"),
 ]

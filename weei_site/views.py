@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from weei_site import signin
 from weei_site.help_errors import GROUPS
+from weei_site.help_topics import TOPICS
 
 
 @require_safe
@@ -41,7 +42,15 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_GET
 def help_index(request: HttpRequest) -> HttpResponse:
-    return render(request, "help/index.html", {"section": "help"})
+    return render(request, "help/index.html", {"section": "help", "topics": TOPICS})
+
+
+@require_GET
+def help_topic(request: HttpRequest, slug: str) -> HttpResponse:
+    topic = next((topic for topic in TOPICS if topic.slug == slug), None)
+    if topic is None:
+        raise Http404
+    return render(request, f"help/{slug}.html", {"section": "help", "topic": topic})
 
 
 @require_GET
