@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_GET, require_http_methods, require_safe
 
 from weei_site import signin
+from weei_site.connecting import origin_that_waits, reachable
 from weei_site.help_errors import GROUPS
 from weei_site.help_topics import TOPICS
 
@@ -27,6 +29,10 @@ class SignIn(LoginView):
     authentication_form = signin.SignInForm
     redirect_authenticated_user = True
     extra_context = {"section": "login"}
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        return reachable(response, origin_that_waits(self.get_redirect_url()))
 
 
 @never_cache

@@ -82,6 +82,14 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "login": (EVERYBODY, "get", {}),
     "sign-in-link": (dict.fromkeys(EVERYBODY, NOT_THERE), "get", {"token": "guessed"}),
     "logout": (EVERYBODY, "post", {}),
+    # Without a registered origin in its query.
+    "authorize": ({**SIGNED_IN_PAGE, "stranger": FORBIDDEN, "owner": FORBIDDEN}, "get", {}),
+    "connected-sites": (SIGNED_IN_PAGE, "get", {}),
+    "connected-site-revoke": (
+        {**SIGNED_IN_PAGE, "stranger": NOT_THERE, "owner": NOT_THERE},
+        "post",
+        {"token_id": "5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01"},
+    ),
     "help": (EVERYBODY, "get", {}),
     "help-errors": (EVERYBODY, "get", {}),
     "join": (EVERYBODY, "get", {"token": "guessed"}),
