@@ -21,8 +21,9 @@ PHASE_FINISHED = "phase.finished"
 MAX_TEXT = 300
 MAX_NESTED = 1000
 MAX_DETAILS = 20
-_SECRET = re.compile(r"(?<![\w-])(?![0-9a-f]{64}(?![\w-]))[\w-]{43,}", re.ASCII)
-"""All tokens here, those of invitation links too, have 43 random characters or more; a SHA-256 is none."""
+_SECRET = re.compile(r"[\w-]{43,}", re.ASCII)
+"""All tokens here, those of invitation links too, have so many random characters or more; a SHA-256 is none."""
+_SHA256 = re.compile("[0-9a-f]{64}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Event = dict[str, Any]
@@ -124,7 +125,7 @@ def _cut(text: str) -> str:
 
 def _masked(value: Any) -> Any:
     if isinstance(value, str):
-        return _SECRET.sub("…", value)
+        return _SECRET.sub(lambda run: run[0] if _SHA256.fullmatch(run[0]) else "…", value)
     if isinstance(value, list):
         return [_masked(item) for item in value]
     if isinstance(value, dict):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from django.urls import reverse
 from django.utils.timezone import now
@@ -20,7 +21,9 @@ from peers import outbox
 from tests.api.world import browser
 from tests.jobs.world import Participant, make_job, merge_due, start
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "debug_log.json").read_text(encoding="utf-8"))
+ROOT = Path(__file__).parents[2]
+GOLDEN = json.loads((ROOT / "tests" / "golden" / "debug_log.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "docs" / "debug-log.schema.json").read_text(encoding="utf-8"))
 EVIL = "<img src=x onerror=alert(1)>"
 AT = "2027-03-04T05:06:07.000Z"
 
@@ -28,7 +31,9 @@ AT = "2027-03-04T05:06:07.000Z"
 @pytest.mark.parametrize("vector", GOLDEN["logs"], ids=lambda vector: vector["name"])
 def test_gives_the_golden_figures(vector):
     events = vector["events"]
-    assert log_file(events, AT) == {
+    made = log_file(events, AT)
+    jsonschema.Draft202012Validator(SCHEMA).validate(made)
+    assert made == {
         "schemaVersion": 2,
         "exportedAt": AT,
         "baseline": vector["baseline"],
@@ -75,7 +80,9 @@ def trained(rounds=2, **settings):
 def test_every_round_tells_what_its_merge_and_its_checkpoint_took():
     job = trained(aggregation={"method": "fedavgm"})
     assert phases_of(job) == [(n, name) for n in (1, 2) for name in ("fedavgm", "checkpoint-save")]
-    baseline = debug_log(job, now())["baseline"]
+    log = debug_log(job, now())
+    jsonschema.Draft202012Validator(SCHEMA).validate(log)
+    baseline = log["baseline"]
     assert {name: figures["count"] for name, figures in baseline["phases"].items()} == {
         "checkpoint-save": 2,
         "fedavgm": 2,
