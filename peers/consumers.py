@@ -6,6 +6,7 @@ Writes to the database happen at hello only; heartbeats are gathered (peers/serv
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Any, cast
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from diagnostics.domain.snapshot import clean_snapshot
-from diagnostics.live import last_sequence, snapshot_put
+from diagnostics.live import go_on_above, last_sequence, snapshot_put
 from jobs.selectors.peer_state import peer_state
 from jobs.services.participants import peer_hello
 from peers.models import Peer
@@ -25,7 +26,6 @@ from peers.socket_person import check_page
 from peers.socket_rules import in_cache, in_database, type_of
 from peers.sockets import JsonSocket
 from peers.watching import JobWatch, authorized
-from weei_core import js_json
 from weei_core import protocol as wire
 from weei_core.errors import Forbidden, Invalid, Unauthorized, Unavailable, WeeiError
 
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 denials = logging.getLogger("weei.denied")
 RETRY_SECONDS = 1.0
 SNAPSHOT_GAP_SECONDS = 0.5
+NO_JOB = "none"
+"""Stands for the job of a peer that has none."""
 SOCKETS_PER_PEER = 5
 PAGE_CHECK_SECONDS = 10.0
 """So long a page of another site may hear on after its right to take part has ended."""
@@ -52,6 +54,8 @@ class PeerConsumer(JsonSocket):
         self._snapshot: dict[str, Any] | None = None
         self._snapshot_came = asyncio.Event()
         self._sequence = 0
+        self._job_id: str | None = None
+        self._job_known = asyncio.Event()
         self._watch: JobWatch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._denied: set[str] = set()
@@ -106,7 +110,8 @@ class PeerConsumer(JsonSocket):
             raise Invalid("The first message must be hello.", field="message.type", code="hello_first")
         heartbeats.note(self.peer.pk)
         if isinstance(message, wire.Diagnostics):
-            self._keep(message.snapshot)
+            if self.trains:
+                self._keep(message.snapshot)
         elif isinstance(message, wire.Watch):
             await self._follow(message.jobId)
 
@@ -157,7 +162,7 @@ class PeerConsumer(JsonSocket):
                 "protocol": wire.PROTOCOL_VERSION,
                 "peerId": str(peer.pk),
                 "session": peer.session,
-                "sequence": self._sequence,
+                "sequence": go_on_above(self._sequence),
                 "heartbeatSeconds": wire.HEARTBEAT_SECONDS,
                 "pollSeconds": wire.POLL_SECONDS,
             }
@@ -168,7 +173,7 @@ class PeerConsumer(JsonSocket):
 
     def _keep(self, value: dict[str, Any]) -> None:
         """Only the latest snapshot counts; one that is older than what was kept is dropped."""
-        size = len(js_json.dumps(value).encode())
+        size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         if size > wire.MAX_SNAPSHOT_BYTES:
             limit = wire.MAX_SNAPSHOT_BYTES
             raise Invalid(f"snapshot must have at most {limit} bytes; found {size}.", field="snapshot")
@@ -178,11 +183,12 @@ class PeerConsumer(JsonSocket):
             self._snapshot_came.set()
 
     async def _keep_snapshots(self, peer: Peer) -> None:
+        await self._job_known.wait()
         while True:
             await self._snapshot_came.wait()
             self._snapshot_came.clear()
             if self._snapshot is not None:
-                await in_cache(snapshot_put, peer.pk, self._snapshot)
+                await in_cache(snapshot_put, peer.pk, self._snapshot, job_id=self._job_id or NO_JOB)
             await asyncio.sleep(SNAPSHOT_GAP_SECONDS)
 
     async def _follow(self, job_id: UUID | None) -> None:
@@ -194,7 +200,7 @@ class PeerConsumer(JsonSocket):
             before, self._watch = self._watch, None
             await self.part(job_group(before.job_id))
         if job_id is not None:
-            self._watch = JobWatch(job_id, self.scope, self.send_json)
+            self._watch = JobWatch(job_id, self.scope, self.send_text)
             await self.join(job_group(job_id))
             self._watching = self.start(self._tell(self._watch))
 
@@ -234,6 +240,8 @@ class PeerConsumer(JsonSocket):
             if self.trains and state["session"] != self.session:
                 await self.close(wire.CLOSE_REPLACED)
                 return
+            self._job_id = state["job"] and state["job"]["id"]
+            self._job_known.set()
             await self.send_json({"type": "state", **state})
 
     async def _check_page(self) -> None:

@@ -87,12 +87,15 @@ class JsonSocket(AsyncConsumer):
             await self.received(text)
 
     async def send_json(self, message: dict[str, Any]) -> None:
+        await self.send_text(js_json.dumps(message))
+
+    async def send_text(self, text: str) -> None:
         """A peer that does not drain its socket is cut off; it will fetch everything when it returns."""
         if self.closed:
             return
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self._base_send({"type": "websocket.send", "text": js_json.dumps(message)})
+                await self._base_send({"type": "websocket.send", "text": text})
         except TimeoutError:
             await self.close(1008)
         except OSError:  # It hung up; the disconnect is on its way.

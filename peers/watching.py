@@ -6,18 +6,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
-from django.utils import timezone
 
-from diagnostics.live import job_snapshots
 from jobs.selectors.access import job_for_owner
-from jobs.selectors.status import participant_ids
+from peers.relay import live_frames, said_of_job
 from peers.socket_person import person_of
-from peers.socket_rules import in_cache, in_database
+from peers.socket_rules import in_database
+from weei_core import js_json
 
 TICK_SECONDS = 0.25
 TICKS_PER_LIVE = 4
@@ -26,7 +24,7 @@ TICKS_PER_CHECK = 12
 
 PARTS = frozenset({"status", "round", "participants", "checkpoints", "invitations", "settings", "events"})
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Send = Callable[[str], Awaitable[None]]
 
 
 def authorized(scope: Any, job_id: UUID) -> None:
@@ -44,7 +42,7 @@ class JobWatch:
         between the page's last look and now."""
         self._scope = scope
         self._send = send
-        self._sent: dict[str, tuple[int, bool]] = {}
+        self._sent: dict[UUID, tuple[int, bool]] = {}
 
     async def run(self) -> None:
         for tick in itertools.count(1):
@@ -54,25 +52,19 @@ class JobWatch:
                 if tick % TICKS_PER_CHECK == 0:
                     await in_database(authorized, self._scope, self.job_id)
                 if tick % TICKS_PER_LIVE == 0:
-                    await self._tell_live(timezone.now())
+                    await self._tell_live()
             except (OperationalError, InterfaceError):
                 continue  # Nothing is told while the database is away; the page's own requests say why.
 
     async def _tell_what(self) -> None:
         if self.what:
             what, self.what = sorted(self.what), set()
-            await self._send({"type": "job", "jobId": str(self.job_id), "what": what})
+            await self._send(js_json.dumps({"type": "job", "jobId": str(self.job_id), "what": what}))
 
-    async def _tell_live(self, now: datetime) -> None:
+    async def _tell_live(self) -> None:
         """Snapshots that this page has not got yet, and those whose peer came or went."""
-        connected = await in_database(participant_ids, self.job_id, now)
-        held = await in_cache(job_snapshots, self.job_id, connected)
-        fresh: dict[str, Any] = {}
-        for peer_id, value in held.items():
-            here = connected[UUID(peer_id)]
-            mark = (value["snapshot"]["sequence"], here)
-            if self._sent.get(peer_id) != mark:
-                self._sent[peer_id] = mark
-                fresh[peer_id] = {**value, "connected": here}
-        if fresh:
-            await self._send({"type": "live", "jobId": str(self.job_id), "peers": fresh})
+        everyone = await said_of_job(self.job_id, fresh_seconds=TICK_SECONDS * (TICKS_PER_LIVE - 1))
+        fresh = [said for said in everyone if self._sent.get(said.peer_id) != (said.held.sequence, said.connected)]
+        for frame in live_frames(self.job_id, fresh):
+            await self._send(frame)
+        self._sent.update({said.peer_id: (said.held.sequence, said.connected) for said in fresh})

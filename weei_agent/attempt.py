@@ -147,9 +147,12 @@ class Attempt:
         if operation == "train" and measurements.stage == "preparing":
             measurements.enter("training")
 
+    def timed(self, stage: str | None) -> None:
+        self._tools.measurements.time(stage)
+
     def progressed(self, progress: Progress) -> None:
         self._sign = time.monotonic()
-        self._tools.measurements.progress(progress.processed, progress.total, progress.steps)
+        self._tools.measurements.progress(progress.processed, progress.total, progress.steps, progress.metrics)
 
 
 def _report(round_number: int, result: TrainResult) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Readiness:
         check_files(info, job)
         for slot in job.auxiliary:
             await tools.cache.fetch(tools.server, job.id, slot, f"Auxiliary weights {slot.id}")
-        tools.measurements.model_loaded(info.id, info.version, job.module.sha256)
+        tools.measurements.model_loaded(info.id, info.version, job)
         tools.measurements.rest()
         return info
 

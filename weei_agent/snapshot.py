@@ -15,11 +15,11 @@ from typing import Any
 
 from weei_agent import __version__
 from weei_agent.clock import Clock
-from weei_agent.state import Assignment
+from weei_agent.state import Assignment, Job
+from weei_core.protocol import MAX_SNAPSHOT_METRICS, MAX_SNAPSHOT_TEXT
 
 UNKNOWN = "unknown"
 WINDOW_SECONDS = 5.0
-MOST_ERROR_CHARACTERS = 500
 _COMPUTING = ("preparing", "training")
 _SYSTEMS = {"Linux": "Linux", "Darwin": "macOS", "Windows": "Windows"}
 _TIMED = {"preparing": "preparationMs", "compiling": "compilationMs", "training": "trainingMs", "uploading": "uploadMs"}
@@ -28,26 +28,34 @@ _TIMED = {"preparing": "preparationMs", "compiling": "compilationMs", "training"
 class Stopwatch:
     """Time spent in each stage of one assignment. A stage entered twice is summed."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, stage: str = "waiting") -> None:
         self._clock = clock
         self._spent: dict[str, float] = {}
-        self._stage = "waiting"
+        self._stage = stage
+        self._timed: str | None = stage
         self._since = clock.monotonic()
 
     def enter(self, stage: str) -> None:
+        self.time(stage)
+        self._stage = stage
+
+    def time(self, stage: str | None) -> None:
+        """Count the time of another stage than the one that is shown: a Worker prepares its next range in the middle
+        of training, and between stages (None) nobody's time is counted."""
         now = self._clock.monotonic()
-        self._spent[self._stage] = self._spent.get(self._stage, 0.0) + now - self._since
-        self._stage, self._since = stage, now
+        if self._timed is not None:
+            self._spent[self._timed] = self._spent.get(self._timed, 0.0) + now - self._since
+        self._timed, self._since = stage, now
 
     def finished_ms(self, stage: str) -> float | None:
         """None until the stage is over."""
-        if stage == self._stage or stage not in self._spent:
+        if stage in (self._stage, self._timed) or stage not in self._spent:
             return None
         return self._spent[stage] * 1000
 
     def seconds(self, stage: str) -> float:
         """So far, a stage that still runs included."""
-        running = self._clock.monotonic() - self._since if stage == self._stage else 0.0
+        running = self._clock.monotonic() - self._since if stage == self._timed else 0.0
         return self._spent.get(stage, 0.0) + running
 
 
@@ -59,7 +67,10 @@ class Rate:
         self._samples: deque[tuple[float, int]] = deque()
 
     def add(self, examples: int) -> None:
-        self._samples.append((self._clock.monotonic(), examples))
+        now = self._clock.monotonic()
+        if self._samples and self._samples[-1][0] == now:
+            self._samples.pop()
+        self._samples.append((now, examples))
         self._forget()
 
     def per_second(self) -> float | None:
@@ -85,18 +96,19 @@ class Measurements:
         self._clock = clock
         self._workers = workers
         self._model: dict[str, Any] | None = None
-        self._computed = False
+        self._backend: str | None = None
         self._active = 0
-        self._clear(None)
+        self._assignment: Assignment | None = None
+        self._start_anew()
 
-    def _clear(self, assignment: Assignment | None) -> None:
-        self._assignment = assignment
+    def _start_anew(self) -> None:
         self._error: str | None = None
-        self._stopwatch = Stopwatch(self._clock)
+        self._stopwatch = Stopwatch(self._clock, self.stage)
         self._rate = Rate(self._clock)
         self.processed = 0
         self.total: int | None = None
         self._steps: int | None = None
+        self._metrics: dict[str, float] | None = None
         self._progress_at: float | None = None
 
     def continue_after(self, sequence: int) -> None:
@@ -107,36 +119,54 @@ class Measurements:
     def round(self) -> int | None:
         return self._assignment.round if self._assignment else None
 
-    def model_loaded(self, model_id: str, version: str, sha256: str) -> None:
-        wgsl = {"present": False, "sha256": []}
-        self._model = {"id": model_id, "version": version, "wasmSha256": sha256, "wgsl": wgsl}
+    def model_loaded(self, model_id: str, version: str, job: Job) -> None:
+        self._model = {
+            "id": model_id[:MAX_SNAPSHOT_TEXT],
+            "version": version[:MAX_SNAPSHOT_TEXT],
+            "wasmSha256": job.module.sha256,
+            "wgsl": job.wgsl.model_dump(),
+        }
 
     def begin(self, assignment: Assignment) -> None:
-        self._clear(assignment)
+        """Timings and figures belong to one assignment and start again with the next."""
+        self._start_anew()
+        self._assignment = assignment
         self.enter("receiving")
 
     def enter(self, stage: str) -> None:
         self.stage = stage
         self._stopwatch.enter(stage)
-        self._computed = self._computed or stage == "training"
+        if stage == "training" and self._assignment is not None:
+            self._backend = self._assignment.backend
         if stage not in _COMPUTING:
             self._active = 0
         self.on_stage()
+
+    def time(self, stage: str | None) -> None:
+        self._stopwatch.time(stage)
 
     def workers_active(self, count: int) -> None:
         self._active = count
 
     def fail(self, reason: str) -> None:
-        self._error = reason[:MOST_ERROR_CHARACTERS]
+        self._error = reason[:MAX_SNAPSHOT_TEXT]
         self.enter("error")
 
     def rest(self) -> None:
-        """No assignment: the last one was taken away, or the round it belonged to is over."""
-        self._clear(None)
+        """No assignment: the last one was taken away, or the round it belonged to is over. Its figures stay until
+        the next begins."""
+        self._assignment = None
         self.enter("waiting")
 
-    def progress(self, processed: int, total: int | None = None, steps: int | None = None) -> None:
+    def progress(
+        self,
+        processed: int,
+        total: int | None = None,
+        steps: int | None = None,
+        metrics: dict[str, float] | None = None,
+    ) -> None:
         """Never falls, never passes the total."""
+        self._metrics = self._metrics if metrics is None else _few(metrics)
         self.total = total if total is not None else self.total
         self._steps = steps if steps is not None else self._steps
         processed = processed if self.total is None else min(processed, self.total)
@@ -168,13 +198,14 @@ class Measurements:
             "error": self._error,
             "timings": {name: self._stopwatch.finished_ms(stage) for stage, name in _TIMED.items()},
             "performance": self._performance(),
+            "metrics": self._metrics,
         }
 
     def _execution(self) -> dict[str, Any]:
         return {
             "requested": "cpu",
-            "actual": "cpu" if self._computed else UNKNOWN,
-            "backend": "cpu-wasm",
+            "actual": "cpu" if self._backend else UNKNOWN,
+            "backend": self._backend or UNKNOWN,
             "fallbackReason": None,
             "activeWorkers": self._active,
             "workerLimit": self._workers,
@@ -187,7 +218,7 @@ class Measurements:
             "totalExamples": UNKNOWN if self.total is None else self.total,
             "optimizerSteps": UNKNOWN if self._steps is None else self._steps,
             "currentExamplesPerSecond": self.per_second(),
-            "averageExamplesPerSecond": self.processed / trained if trained > 0 else None,
+            "averageExamplesPerSecond": self.processed / trained if self.processed and trained > 0 else None,
             "lastProgressAt": None if self._progress_at is None else _ms(self._progress_at),
         }
 
@@ -215,6 +246,12 @@ def _describe(assignment: Assignment) -> dict[str, Any]:
         "localEpochs": settings["localEpochs"],
         "learningRate": settings.get("learningRate", UNKNOWN),
     }
+
+
+def _few(metrics: dict[str, float]) -> dict[str, float]:
+    """A module may report anything."""
+    shown = [(name, value) for name, value in metrics.items() if len(name) <= MAX_SNAPSHOT_TEXT]
+    return dict(shown[:MAX_SNAPSHOT_METRICS])
 
 
 def _ms(seconds: float) -> int:

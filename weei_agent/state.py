@@ -64,6 +64,11 @@ class Assignment(Part):
     secondsLeft: float
 
 
+class Wgsl(Part):
+    present: bool = False
+    sha256: list[str] = []
+
+
 class Unit(Part):
     id: str
     label: str
@@ -79,6 +84,8 @@ class Job(Part):
     pausedByPeer: bool
     pausedByCoordinator: bool = False
     module: Module
+    wgsl: Wgsl = Wgsl()
+    """The job's shaders: told of, but not used here."""
     auxiliary: list[Auxiliary] = []
     unit: Unit | None = None
     """What an experience model plays; None for a dataset job."""

@@ -16,6 +16,7 @@ from weei_core import strict_json
 from weei_core.abi.limits import Limits
 from weei_core.abi.progress import Report
 from weei_core.abi.requests import DataRange, Units
+from weei_core.aggregation import average_metrics
 from weei_core.assignment import Assignment as Work
 from weei_core.errors import ModelError
 from weei_core.jail.parent import InputFile, Jail
@@ -47,12 +48,16 @@ class Progress:
     processed: int
     total: int | None
     steps: int | None
+    metrics: dict[str, float] | None = None
 
 
 class Listener(Protocol):
     """Called on the event loop; each call is a sign of life."""
 
     def entered(self, operation: str, workers: int) -> None: ...
+
+    def timed(self, stage: str | None) -> None:
+        """What all Workers together are at: training when one is inside `train`, else preparing, else nothing."""
 
     def progressed(self, progress: Progress) -> None: ...
 
@@ -102,7 +107,11 @@ class JailTrainer:
             target = order.weights_out if len(parts) == 1 else order.weights_out.with_suffix(f".{index}")
             async with free:
                 hear = _Ear(loop, listener, progress, index, lambda: len(self._running))
-                return target, await self._play(order, work, units, target, hear)
+                progress.enter(index, "preparing")
+                try:
+                    return target, await self._play(order, work, units, target, hear)
+                finally:
+                    progress.enter(index, None)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -176,17 +185,39 @@ class JailTrainer:
 
 @dataclass
 class _Sum:
-    """Adds up what the Workers report; each reports for its own range only."""
+    """Adds up what the Workers report, and what they are at; each reports for its own range only."""
 
     parts: int
     listener: Listener
     latest: dict[int, Report] = field(default_factory=dict)
+    stages: dict[int, str] = field(default_factory=dict)
+    told: str | None = None
+
+    def enter(self, index: int, stage: str | None) -> None:
+        if stage is None:
+            self.stages.pop(index, None)
+        else:
+            self.stages[index] = stage
+        at = set(self.stages.values())
+        now = "training" if "training" in at else "preparing" if at else None
+        if now != self.told:
+            self.told = now
+            self.listener.timed(now)
 
     def add(self, index: int, report: Report) -> None:
         self.latest[index] = report
         self.listener.progressed(
-            Progress(self._of("processedExamples") or 0, self._total(), self._of("optimizerSteps"))
+            Progress(self._of("processedExamples") or 0, self._total(), self._of("optimizerSteps"), self._metrics())
         )
+
+    def _metrics(self) -> dict[str, float] | None:
+        """Of all Workers the mean by what they processed."""
+        told: list[tuple[int, dict[str, strict_json.JsonValue]]] = []
+        for report in self.latest.values():
+            processed, metrics = report.get("processedExamples"), report.get("metrics")
+            if isinstance(processed, int) and isinstance(metrics, dict):
+                told.append((processed if self.parts > 1 else 1, metrics))
+        return average_metrics(sorted({name for _, metrics in told for name in metrics}), told) or None
 
     def _of(self, name: str) -> int | None:
         numbers = [value for report in self.latest.values() if isinstance(value := report.get(name), int)]
@@ -211,6 +242,7 @@ class _Ear:
 
     def call(self, operation: str) -> None:
         self._tell(self.listener.entered, operation, self.running())
+        self._tell(self.sum.enter, self.index, "training" if operation == "train" else "preparing")
 
     def _tell(self, function: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop ended before the child did

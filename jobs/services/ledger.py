@@ -10,6 +10,7 @@ from checkpoints.models import Checkpoint
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.auxiliary import filled_slots
 from jobs.services.settling import slot_item_id
+from jobs.services.texts import runs_of
 from weei_core import js_json, strict_json
 from weei_core.aggregation import MergeResult
 
@@ -33,8 +34,8 @@ def ledger_text(at: Round, job: Job, slots: Sequence[tuple[Slot, Attempt]], resu
             "start": {"weights": at.start_weights, "state": before.state_id, "step": before.aggregation_step},
             **_auxiliary(job, at.number - 1),
             "settings": strict_json.loads(at.settings_text),
-            "slots": [{**_slot(slot, attempt), **_update(attempt)} for slot, attempt in slots],
-            "discarded": [{**_slot(a.slot, a), "state": a.state, "reason": a.reason} for a in refused],
+            "slots": [{**_slot(job, slot, attempt), **_update(attempt)} for slot, attempt in slots],
+            "discarded": [{**_slot(job, a.slot, a), "state": a.state, "reason": a.reason} for a in refused],
             "result": {"weights": result.weights_sha256, "state": result.state_sha256, "step": result.step},
         }
     )
@@ -63,7 +64,7 @@ def _auxiliary(job: Job, loaded: int) -> dict[str, object]:
     return {"auxiliary": slots} if slots else {}
 
 
-def _slot(slot: Slot, attempt: Attempt) -> dict[str, object]:
+def _slot(job: Job, slot: Slot, attempt: Attempt) -> dict[str, object]:
     return {
         "item": slot_item_id(slot),
         "position": slot.position,
@@ -71,7 +72,7 @@ def _slot(slot: Slot, attempt: Attempt) -> dict[str, object]:
         **({} if slot.unit_start is None else {"unitStart": slot.unit_start, "unitCount": slot.record_count}),
         "seed": slot.seed,
         "split": slot.split,
-        "backend": "cpu-wasm",
+        "backend": runs_of(job).cpu_backend,
         "peer": str(attempt.peer_id),
         "attempt": str(attempt.pk),
     }

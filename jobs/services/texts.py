@@ -3,11 +3,13 @@ that one reading of a text serves every round of its job."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from jobs.models import Job
 from weei_core import strict_json
 from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.model_package import parse_package
 from weei_core.training_settings import TrainingSettings, parse_settings
 
 
@@ -32,3 +34,25 @@ def settings_of(job: Job) -> TrainingSettings:
 def settings_in(job: Job, text: str) -> TrainingSettings:
     """Settings that the job had at some moment: those of a round, or of a checkpoint."""
     return parse_settings_text(text, for_experience=info_of(job).is_experience)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """How a job's model may run, as far as every participant is told."""
+
+    cpu_backend: str = "cpu-wasm"
+    shaders: tuple[str, ...] = ()
+    """SHA-256 of each module of the package's WGSL archive."""
+
+
+@lru_cache(maxsize=64)
+def parse_runs_text(text: str) -> Runs:
+    package = parse_package(text.encode()).file
+    cpu = next(backend.id for backend in package.execution.backends if backend.kind == "cpu")
+    archive = package.shader_archive
+    return Runs(cpu, tuple(module.sha256 for module in archive.modules) if archive else ())
+
+
+def runs_of(job: Job) -> Runs:
+    """A plain list of chunks names no backends."""
+    return parse_runs_text(job.package_text) if job.package_text else Runs()

@@ -6,7 +6,9 @@
 
 export const PROTOCOL_VERSION = 1;
 export const MAX_MESSAGE_BYTES = 65_536;
-export const MAX_SNAPSHOT_BYTES = 8_192;
+export const MAX_SNAPSHOT_BYTES = 32_768;
+export const MAX_SNAPSHOT_TEXT = 300;
+export const MAX_SNAPSHOT_METRICS = 64;
 export const HELLO_SECONDS = 5;
 export const HEARTBEAT_SECONDS = 5;
 export const POLL_SECONDS = 10;

@@ -15,7 +15,7 @@ from tests.agent.fake_server import FakeServer
 from tests.agent.test_snapshot import assignment
 from weei_agent.cli import main
 from weei_agent.outcomes import Exit
-from weei_agent.trainer import JailTrainer, Order
+from weei_agent.trainer import JailTrainer, Order, Progress, _Sum
 from weei_core.errors import ModelError
 
 DIGITS = Path(__file__).parents[2] / "reference_models" / "digits"
@@ -25,13 +25,16 @@ SETTINGS = '{"localEpochs":1,"batchSize":16,"learningRate":0.05}'
 
 class Listener:
     def __init__(self):
-        self.operations, self.reports = [], []
+        self.operations, self.reports, self.stages = [], [], []
         self.training = asyncio.Event()
 
     def entered(self, operation, workers):
         self.operations.append(operation)
         if operation == "train":
             self.training.set()
+
+    def timed(self, stage):
+        self.stages.append(stage)
 
     def progressed(self, progress):
         self.reports.append(progress)
@@ -82,6 +85,7 @@ def test_a_model_is_loaded_and_trained_in_children(trainer, tmp_path, weights):
     assert (result.unique_examples, result.bytes) == (125, len(weights))
     assert set(result.metrics) <= info.metric_ids
     assert listener.operations[:4] == ["start", "getModelInfo", "loadModel", "train"]
+    assert listener.stages == 2 * ["preparing", "training", None]
     assert len(first) == len(weights)
     assert first != weights
     assert (tmp_path / "out").read_bytes() == first
@@ -220,4 +224,31 @@ def test_a_split_assignment_is_played_by_several_children_and_merged(tmp_path):
     assert (tmp_path / "out").read_bytes() == (start + 1).tobytes()
     assert (result.unique_examples, result.examples_processed, result.metrics) == (8, 8, {"loss": 0.5})
     assert listener.operations.count("train") == 3
+    assert (listener.stages[0], listener.stages[-1]) == ("preparing", None) and "training" in listener.stages
     assert not list(tmp_path.glob("out.*"))
+
+
+def test_the_device_trains_while_one_of_its_workers_does():
+    listener = Listener()
+    together = _Sum(2, listener)
+    for index, stage in [
+        *((0, "preparing"), (1, "preparing"), (0, "training"), (1, "training"), (0, None)),
+        *((0, "preparing"), (1, None), (0, "training"), (0, None)),
+    ]:
+        together.enter(index, stage)
+    assert listener.stages == ["preparing", "training", "preparing", "training", None]
+
+
+def test_what_the_workers_report_is_one_progress():
+    listener = Listener()
+    together = _Sum(2, listener)
+    together.add(0, {"processedExamples": 10, "totalExamples": 20, "metrics": {"loss": 1.0}})
+    together.add(1, {"processedExamples": 30, "totalExamples": 40, "metrics": {"loss": 2.0, "other": -5}})
+    assert listener.reports == [
+        Progress(10, None, None, {"loss": 1.0}),
+        Progress(40, 60, None, {"loss": 1.75, "other": -5}),
+    ]
+    alone = _Sum(1, listener)
+    alone.add(0, {"processedExamples": 0, "metrics": {"loss": 3.0}})
+    alone.add(0, {"processedExamples": 1})
+    assert listener.reports[2:] == [Progress(0, None, None, {"loss": 3.0}), Progress(1, None, None, None)]

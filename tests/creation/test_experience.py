@@ -4,8 +4,10 @@ import hashlib
 import json
 
 import pytest
+from django.utils import timezone
 
 from checkpoints.models import Checkpoint, JobArtifact
+from jobs.selectors.peer_state import peer_state
 from jobs.services.auxiliary import file_slots
 from jobs.services.preparing import ready_key
 from jobs.services.texts import info_of, settings_of
@@ -21,6 +23,7 @@ from tests.creation.experience import (
 from tests.creation.making import SCHEDULE, made_of, make, put, refused, request, weights
 from tests.creation.models import DATA, LOOKS, chunk, counting, model
 from tests.hosts.modules.wat import EMPTY, operation
+from tests.jobs.world import Participant, start
 from tests.models.auxiliary import REWARD, initial_weights
 from weei_core import seeds
 
@@ -216,6 +219,20 @@ def test_a_gpu_backend_comes_with_a_shader_archive(user):
     assert make(user, **echo(package)).artifacts.filter(kind="archive").count() == 0
     job = made_of(user, with_archive(echo(package), data))
     assert job.artifacts.get(kind="archive").artifact_id == package["shaderArchive"]["sha256"]
+
+
+def test_participants_are_told_the_backend_and_the_shaders_that_the_job_was_given(user):
+    package = echo_package()
+    package["shaderArchive"], data = shaders()
+    hashes = [module["sha256"] for module in package["shaderArchive"]["modules"]]
+    left_out = Participant(make(user, **echo(package)))
+    given = Participant(made_of(user, with_archive(echo(package), data)))
+    start(given.job)
+    now = timezone.now()
+    assert peer_state(left_out.peer, now)["job"]["wgsl"] == {"present": False, "sha256": []}
+    told = peer_state(given.peer, now)
+    assert told["job"]["wgsl"] == {"present": True, "sha256": hashes}
+    assert told["assignment"]["backend"] == "cpu-wasm-simd"
 
 
 def test_a_selected_wgsl_file_is_the_packages_own(user):

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { DiagnosticsBoard } from "../../static/weei/api/diagnostics.js";
 import { MAX_SNAPSHOT_BYTES } from "../../static/weei/protocol.js";
-import { RateWindow, secondsLeft, StageClock } from "../../static/weei/training/clock.js";
+import { secondsLeft } from "../../static/weei/training/clock.js";
 import { Contact } from "../../static/weei/training/contact.js";
 import { describeAgent, describeEnvironment } from "../../static/weei/training/environment.js";
 import { Diagnostics } from "../../static/weei/training/snapshot.js";
@@ -12,7 +12,6 @@ import { checkWorkerLimit, effectiveWorkers, logicalCores } from "../../static/w
 import { FakeClock } from "./fakes.js";
 
 const golden = JSON.parse(readFileSync(new URL("../golden/messages.json", import.meta.url), "utf8"));
-const assignment = golden.server[1].assignment;
 const preferences = /** @type {const} */ ({ maxLocalWorkers: 2, backendPreference: "auto", gpuMemoryBudgetMiB: 1024 });
 const environment = /** @type {const} */ ({ browser: "Firefox", browserVersion: "153", os: "Linux", logicalCores: 2, webgpu: "unavailable" });
 
@@ -22,34 +21,70 @@ function board() {
   return { mono, wall, diagnostics: new Diagnostics({ environment, preferences, now: mono.now, wall: wall.now }) };
 }
 
-test("a stage counts its own time only, and is summed when entered twice", () => {
-  const clock = new FakeClock();
-  const stages = new StageClock(clock.now);
-  for (const [stage, ms] of /** @type {const} */ ([["receiving", 500], ["preparing", 20], ["training", 300], ["uploading", 40], ["training", 100]])) {
-    stages.enter(stage);
-    clock.move(ms);
-  }
-  assert.deepEqual(stages.timings(), { preparationMs: 20, compilationMs: null, trainingMs: 300, uploadMs: 40 });
-  assert.equal(stages.trainingMs(), 400);
-  stages.enter("awaitingAggregation");
-  assert.equal(stages.timings().trainingMs, 400);
-  stages.reset();
-  assert.deepEqual(stages.timings(), { preparationMs: null, compilationMs: null, trainingMs: null, uploadMs: null });
+const vectors = JSON.parse(readFileSync(new URL("../golden/diagnostics.json", import.meta.url), "utf8"));
+
+/** Plays the steps of a golden script; `expect` compares the members that it names. */
+function player() {
+  const { mono, wall, diagnostics } = board();
+  diagnostics.preferences = { maxLocalWorkers: 2, backendPreference: "cpu", gpuMemoryBudgetMiB: 0 };
+  wall.at = 1764421200000;
+  /** @type {Record<string, (argument: any) => void>} */
+  const steps = {
+    above: (sequence) => (diagnostics.sequence = Math.max(diagnostics.sequence, sequence)),
+    job: () => diagnostics.enterJob(vectors.job),
+    name: () => diagnostics.name(vectors.job.module.sha256, vectors.model),
+    begin: (change) => diagnostics.begin({ ...vectors.assignment, ...change }),
+    enter: (stage) => diagnostics.enter(stage),
+    time: (stage) => diagnostics.clock.time(stage),
+    workers: (count) => (diagnostics.activeWorkers = count),
+    progress: (report) => diagnostics.progress(report),
+    fail: (reason) => diagnostics.fail(reason),
+    rest: () => diagnostics.rest(),
+    wall: (ms) => wall.move(ms),
+    wait: (ms) => {
+      mono.move(ms);
+      wall.move(ms);
+    },
+    expect: (expected) => assertHolds(diagnostics.take(), expected === "whole" ? vectors.whole : expected, "snapshot"),
+  };
+  return { diagnostics, play: (/** @type {[string, any]} */ [name, argument]) => steps[name]?.(argument) };
+}
+
+/** @param {any} found @param {any} expected @param {string} path */
+function assertHolds(found, expected, path) {
+  if (typeof expected !== "object" || expected === null || Array.isArray(expected)) return assert.deepEqual(found, expected, path);
+  for (const [name, value] of Object.entries(expected)) assertHolds(found[name], value, `${path}.${name}`);
+}
+
+for (const { name, steps } of vectors.scripts) {
+  test(`measures: ${name}`, () => {
+    const { play } = player();
+    for (const step of steps) play(step);
+  });
+}
+
+test("the whole snapshot has no other members, and the largest one has room in its message", () => {
+  const { diagnostics, play } = player();
+  for (const step of vectors.scripts[0].steps.slice(0, -1)) play(step);
+  assert.deepEqual(diagnostics.take(), vectors.whole);
+  const long = "\u00e4".repeat(10_000);
+  diagnostics.enterJob({ ...vectors.job, wgsl: { present: true, sha256: Array(64).fill("a".repeat(64)) } });
+  diagnostics.name(vectors.job.module.sha256, { id: long, version: long });
+  diagnostics.gpu = { adapter: { vendor: "v".repeat(100), architecture: "a".repeat(100), device: "d".repeat(100), description: "x".repeat(100) }, error: "e".repeat(300) };
+  diagnostics.fail(long);
+  assert.ok(new TextEncoder().encode(JSON.stringify(diagnostics.take())).length < MAX_SNAPSHOT_BYTES);
 });
 
-test("speed needs two samples at different times in the last five seconds (C74)", () => {
-  const clock = new FakeClock();
-  const rate = new RateWindow(clock.now);
-  assert.equal(rate.current(), null);
-  rate.add(10);
-  assert.equal(rate.current(), null);
-  rate.add(20);
-  assert.equal(rate.current(), null, "two samples of one instant");
-  clock.move(1000);
-  rate.add(120);
-  assert.equal(rate.current(), 100);
-  clock.move(6000);
-  assert.equal(rate.current(), null, "nothing for six seconds");
+test("what was measured for one job says nothing about the next", () => {
+  const { diagnostics, play } = player();
+  for (const step of vectors.scripts[0].steps.slice(0, -1)) play(step);
+  diagnostics.fail("of the first job");
+  diagnostics.enterJob(vectors.job);
+  assert.equal(diagnostics.take().error, "of the first job", "still the same job");
+  diagnostics.enterJob({ ...vectors.job, id: "another" });
+  const { model, error, assignment: at, execution, performance: figures, timings } = diagnostics.take();
+  assert.deepEqual([model, error, at, execution.actual, execution.backend], ["unknown", null, null, "unknown", "unknown"]);
+  assert.deepEqual([figures.processedExamples, figures.lastProgressAt, timings.preparationMs], [0, null, null]);
 });
 
 test("time left is absent rather than infinite, NaN or a false zero (C74)", () => {
@@ -57,24 +92,6 @@ test("time left is absent rather than infinite, NaN or a false zero (C74)", () =
   for (const args of /** @type {const} */ ([[50, 100, 0], [50, 100, null], [100, 100, 10], [0, 0, 10], [0, null, 10], [0, 100, NaN]])) {
     assert.equal(secondsLeft(args[0], args[1], args[2]), undefined, JSON.stringify(args));
   }
-});
-
-test("a wall clock that jumps changes no duration and no speed (C75)", () => {
-  const { mono, wall, diagnostics } = board();
-  diagnostics.begin(assignment);
-  diagnostics.enter("training");
-  diagnostics.progress({ processedExamples: 10, totalExamples: 100 });
-  wall.move(3_600_000);
-  mono.move(1000);
-  diagnostics.progress({ processedExamples: 20, totalExamples: 100 });
-  wall.move(-7_200_000);
-  mono.move(1000);
-  const { timings, performance } = diagnostics.take();
-  assert.equal(timings.trainingMs, null);
-  assert.equal(performance.averageExamplesPerSecond, 10);
-  assert.ok(performance.currentExamplesPerSecond !== null && performance.currentExamplesPerSecond >= 0 && performance.currentExamplesPerSecond <= 20);
-  diagnostics.enter("uploading");
-  assert.equal(diagnostics.take().timings.trainingMs, 2000);
 });
 
 test("a machine whose clocks stopped or jumped has slept (C75)", (context) => {
@@ -98,42 +115,6 @@ test("a machine whose clocks stopped or jumped has slept (C75)", (context) => {
     assert.ok(contact.leaseMayHaveEnded());
     contact.stop();
   }
-});
-
-test("shown progress neither falls nor passes its total (C61)", () => {
-  const { diagnostics } = board();
-  diagnostics.begin(assignment);
-  diagnostics.enter("training");
-  for (const processedExamples of [50, 40, 500]) diagnostics.progress({ processedExamples, totalExamples: 128 });
-  assert.equal(diagnostics.take().performance.processedExamples, 128);
-});
-
-test("a snapshot has exactly the fields of the golden one, and room to spare", () => {
-  const { mono, diagnostics } = board();
-  /** @type {(value: unknown) => unknown} */
-  const shape = (value) =>
-    typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shape(item)])) : null;
-  diagnostics.sequence = 16;
-  diagnostics.begin(assignment);
-  diagnostics.model = golden.client[2].snapshot.model;
-  diagnostics.enter("preparing");
-  mono.move(12.5);
-  diagnostics.enter("training");
-  mono.move(100);
-  diagnostics.progress({ processedExamples: 96, totalExamples: 256, optimizerSteps: 6 });
-  const snapshot = diagnostics.take();
-  assert.deepEqual(shape(snapshot), shape(golden.client[2].snapshot));
-  assert.equal(snapshot.sequence, 17);
-  assert.equal(snapshot.execution.actual, "cpu");
-  assert.ok(JSON.stringify(snapshot).length < MAX_SNAPSHOT_BYTES);
-});
-
-test("before anything was computed the mode is unknown, and figures are null", () => {
-  const snapshot = board().diagnostics.take();
-  assert.equal(snapshot.execution.actual, "unknown");
-  assert.equal(snapshot.assignment, null);
-  assert.equal(snapshot.performance.averageExamplesPerSecond, null);
-  assert.equal(snapshot.performance.lastProgressAt, null);
 });
 
 test("age is this browser's own, never the peer's clock (C70)", () => {
@@ -173,6 +154,23 @@ for (const [agent, expected] of /** @type {const} */ ([
 ])) {
   test(`reads the user agent of ${expected.join(" ")} (C72)`, () => {
     const { browser, browserVersion, os } = describeAgent(`Mozilla/5.0 ${agent}`);
+    assert.deepEqual([browser, browserVersion, os], expected);
+  });
+}
+
+const GREASE = { brand: "Not)A;Brand", version: "8" };
+const chrome = `Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 ${KHTML} Chrome/126.0.0.0 Safari/537.36`;
+for (const [brands, platform, expected] of /** @type {const} */ ([
+  [[["Chromium", "126"], ["Google Chrome", "126"]], "Linux", ["Chrome", "126", "Linux"]],
+  [[["Brave", "126"], ["Chromium", "126"]], "macOS", ["Brave", "126", "macOS"]],
+  [[["Chromium", "126"]], "Chrome OS", ["Chromium", "126", "ChromeOS"]],
+  [[["Chromium", "124"], ["Opera", "110"]], "Windows", ["Opera", "110", "Windows"]],
+  [[["Chromium", "126"], ["Microsoft Edge", "126"]], "Android", ["Edge", "126", "Android"]],
+  [[], "", ["Chrome", "126", "Linux"]],
+])) {
+  test(`client hints come before the user agent, which is Chrome's: ${expected.join(" ")} of ${brands.length} brands`, () => {
+    const hints = { brands: [GREASE, ...brands.map(([brand, version]) => ({ brand, version }))], platform };
+    const { browser, browserVersion, os } = describeEnvironment({ userAgent: chrome, userAgentData: hints });
     assert.deepEqual([browser, browserVersion, os], expected);
   });
 }

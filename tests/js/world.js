@@ -56,9 +56,10 @@ class FakeWorker {
 
 /**
  * @param {{train?: boolean, tus?: FakeTus, cores?: number | "unknown", maxLocalWorkers?: number,
- *   spawn?: () => import("../../static/weei/training/runner.js").WorkerLike}} [options] `spawn`: instead of Workers that the test speaks for
+ *   spawn?: () => import("../../static/weei/training/runner.js").WorkerLike, gpu?: import("../../static/weei/training/gpu.js").Gpu}} [options]
+ *   `spawn`: instead of Workers that the test speaks for
  */
-export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWorkers = 2, spawn } = {}) {
+export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWorkers = 2, spawn, gpu } = {}) {
   const clock = new FakeClock();
   /** @type {FakeWorker[]} */
   const workers = [];
@@ -97,6 +98,7 @@ export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWo
         workers.push(worker);
         return worker;
       }),
+    ...(gpu ? { gpu } : {}),
     delegate: { changed: () => {}, hint: (jobId, what) => void hints.push([jobId, what]), live: () => {} },
     fetch: answer,
     WebSocket: /** @type {any} */ (FakeSocket),

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from diagnostics.live import snapshots
+from diagnostics.live import held_snapshots
 from jobs.services import participants
 from peers import consumers, sockets
 from peers.models import Peer
@@ -161,7 +161,7 @@ def test_heartbeats_of_many_sockets_are_one_update():
 async def test_only_the_latest_snapshot_is_kept_twice_a_second_at_most(peer, monkeypatch):
     """H8: a flood of diagnostics costs two writes to the cache a second, and none to the database."""
     kept = []
-    monkeypatch.setattr(consumers, "snapshot_put", lambda peer_id, value: kept.append(value["sequence"]))
+    monkeypatch.setattr(consumers, "snapshot_put", lambda peer_id, value, job_id: kept.append(value["sequence"]))
     monkeypatch.setattr(consumers, "SNAPSHOT_GAP_SECONDS", 0.05)
     async with Socket() as socket:
         await socket.hello(peer.token)
@@ -177,12 +177,12 @@ async def test_an_older_snapshot_is_dropped_also_after_a_reconnection(peer):
     """P11, D2: the sequence goes on above the one that welcome tells."""
 
     def held():
-        return snapshots([peer.pk])[str(peer.pk)]["snapshot"]["sequence"]
+        return held_snapshots([peer.pk])[peer.pk].sequence
 
     async with Socket() as socket:
         await socket.hello(peer.token)
         await socket.say("diagnostics", snapshot=snapshot(7))
-        while not snapshots([peer.pk]):
+        while not held_snapshots([peer.pk]):
             await asyncio.sleep(0.01)
     async with Socket() as again:
         assert (await again.hello(peer.token, session=1))["sequence"] == 7
@@ -196,13 +196,13 @@ async def test_an_older_snapshot_is_dropped_also_after_a_reconnection(peer):
 
 
 @in_loop
-async def test_a_snapshot_over_8_kib_is_refused_and_the_last_one_stays(peer):
+async def test_a_snapshot_over_32_kib_is_refused_and_the_last_one_stays(peer):
     async with Socket() as socket:
         await socket.hello(peer.token)
         await socket.say("diagnostics", snapshot=snapshot(1))
-        while not snapshots([peer.pk]):
+        while not held_snapshots([peer.pk]):
             await asyncio.sleep(0.01)
-        await socket.say("diagnostics", snapshot=snapshot(2, error="\u00e4" * 5_000))
+        await socket.say("diagnostics", snapshot=snapshot(2, error="x" * 33_000))
         error = await socket.next()
-        assert error["re"] == "diagnostics" and "8192" in error["message"]
-        assert snapshots([peer.pk])[str(peer.pk)]["snapshot"]["sequence"] == 1
+        assert error["re"] == "diagnostics" and "32768" in error["message"]
+        assert held_snapshots([peer.pk])[peer.pk].sequence == 1

@@ -14,7 +14,7 @@ from django.utils import timezone
 from diagnostics.domain.snapshot import clean_snapshot
 from diagnostics.live import snapshot_put
 from jobs.services.lifecycle import job_delete
-from peers import watching
+from peers import relay, watching
 from peers.models import Peer
 from peers.outbox import job_group
 from peers.services.tokens import peer_create
@@ -240,14 +240,14 @@ async def test_a_database_that_is_away_for_a_moment_ends_nothing(job, page, monk
     from django.db import OperationalError
 
     failures = iter([OperationalError("away")] * 3)
-    real = watching.participant_ids
+    real = relay.participant_ids
 
     def flaky(*args):
         for failure in failures:
             raise failure
         return real(*args)
 
-    monkeypatch.setattr(watching, "participant_ids", flaky)
+    monkeypatch.setattr(relay, "participant_ids", flaky)
     one = await sync_to_async(Participant)(job)
     say(one.peer, 1)
     async with page.socket() as socket:

@@ -78,17 +78,21 @@ export class JobArtifacts {
     return filled;
   }
 
-  /** @param {string} jobId @param {ArtifactRef} wanted @param {AbortSignal} signal */
-  async module(jobId, wanted, signal) {
+  /**
+   * @param {string} jobId @param {ArtifactRef} wanted @param {AbortSignal} signal
+   * @param {() => void} compiling the bytes are here; called only when they have not been compiled before
+   */
+  async module(jobId, wanted, signal, compiling) {
     const compiled = this.#compiled.get(wanted.sha256);
     if (compiled) return compiled;
     const blob = await this.fetch(jobId, wanted, { signal });
-    const compiling = blob.arrayBuffer().then((buffer) => compileModule(new Uint8Array(buffer)));
-    this.#compiled.set(wanted.sha256, compiling);
-    compiling.catch(() => this.#compiled.delete(wanted.sha256));
+    compiling();
+    const module = blob.arrayBuffer().then((buffer) => compileModule(new Uint8Array(buffer)));
+    this.#compiled.set(wanted.sha256, module);
+    module.catch(() => this.#compiled.delete(wanted.sha256));
     const [oldest] = this.#compiled.keys();
     if (oldest && this.#compiled.size > COMPILED_MODULES) this.#compiled.delete(oldest);
-    return compiling;
+    return module;
   }
 
   /** @param {ArtifactRef} wanted */

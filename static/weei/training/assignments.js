@@ -41,6 +41,7 @@ export class Assignments {
       job,
       confirm: (current) => this.#confirm(current),
       enter: (stage) => this.#attempt === attempt && enter(stage),
+      time: (stage) => this.#attempt === attempt && diagnostics.clock.time(stage),
       progress: (report) => {
         diagnostics.progress(report);
         changed();

@@ -29,6 +29,7 @@ export class Attempt {
    * @param {{job: import("../types.js").PeerJob, artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool,
    *   http: import("../net/http.js").Http, transfers: import("./transfers.js").TransferLog, peerId: string, now: () => number,
    *   confirm: (attempt: Attempt) => Promise<void>, enter: (stage: import("../types.js").Stage) => void,
+   *   time: (stage: import("../types.js").Stage | null) => void,
    *   progress: (report: import("../types.js").TrainReport) => void, model: (info: {id: string, version: string}) => void,
    *   httpStack?: unknown}} context
    */
@@ -66,7 +67,9 @@ export class Attempt {
     const { assignment } = this;
     const { signal } = this.#abort;
     enter("receiving");
-    const module = await artifacts.module(job.id, { ...job.module, sha256: assignment.moduleSha256 }, signal);
+    const wanted = { ...job.module, sha256: assignment.moduleSha256 };
+    const module = await artifacts.module(job.id, wanted, signal, () => enter("preparing"));
+    enter("receiving");
     const data = assignment.data ? await artifacts.fetch(job.id, assignment.data, { signal }) : undefined;
     const auxiliary = await this.#auxiliary(module);
     return { module, data, auxiliary, weights: await this.#weights() };
@@ -74,11 +77,12 @@ export class Attempt {
 
   /** @param {WebAssembly.Module} module */
   async #auxiliary(module) {
-    const { artifacts, pool, job } = this.#context;
+    const { artifacts, pool, job, enter } = this.#context;
     const { jobId, auxiliary } = this.assignment;
     const { signal } = this.#abort;
     if (!auxiliary.length) return [];
-    const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal });
+    const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal, onStage: enter });
+    enter("receiving");
     checkAllFilled(auxiliary, info.auxiliaryWeights ?? []);
     return artifacts.auxiliary(jobId, auxiliary, info, signal);
   }
@@ -94,15 +98,17 @@ export class Attempt {
 
   /** @param {import("./pool.js").Inputs} inputs */
   async #train(inputs) {
-    const { pool, job, enter, progress, model } = this.#context;
+    const { pool, job, enter, time, progress, model } = this.#context;
     const { signal } = this.#abort;
     enter("preparing");
     const ranges = await pool.train(inputs, await worksOf(this.assignment), {
       stallMinutes: job.stallMinutes,
       signal,
-      onStage: enter,
+      // Shown as training until the update is sent, also while a Worker prepares its next range.
+      onStage: (stage) => (stage === "training" ? enter(stage) : time(stage)),
       onProgress: progress,
     });
+    time(null);
     const trained = await mergeRanges(inputs.weights, ranges, signal);
     const { examplesProcessed, optimizerSteps, metrics } = trained.result;
     progress({ processedExamples: examplesProcessed, metrics, ...(optimizerSteps === undefined ? {} : { optimizerSteps }) });
@@ -116,8 +122,8 @@ export class Attempt {
     const { attemptId, jobId, round } = this.assignment;
     const { examplesProcessed, uniqueExamples, metrics, optimizerSteps } = result;
     const { signal } = this.#abort;
-    enter("uploading");
     const digest = await sha256(weights, { signal });
+    enter("uploading");
     const transfer = transfers.begin({ jobId, peerId, artifactId: digest, direction: "send", totalBytes: weights.size });
     const report = JSON.stringify({ round, examplesProcessed, uniqueExamples, metrics, optimizerSteps });
     try {

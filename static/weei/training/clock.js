@@ -9,6 +9,7 @@ const WINDOW_MS = 5_000;
 
 export class StageClock {
   /** @type {Stage} */ stage = "waiting";
+  /** @type {Stage | null} whose time is counted now */ #timed = "waiting";
   #since;
   #now;
   /** @type {Timings} */ #timings;
@@ -23,31 +24,48 @@ export class StageClock {
   /** A new assignment starts from nothing. */
   reset() {
     this.#timings = nothingTimed();
+    this.#since = this.#now();
   }
 
   /** @param {Stage} stage @returns {boolean} whether it changed */
   enter(stage) {
+    this.time(stage);
     if (stage === this.stage) return false;
-    const field = /** @type {Record<string, keyof Timings>} */ (TIMED)[this.stage];
-    // A stage entered twice is summed; the field stays null until the stage has finished once.
-    if (field) this.#timings[field] = (this.#timings[field] ?? 0) + this.#elapsed();
     this.stage = stage;
-    this.#since = this.#now();
     return true;
   }
 
+  /**
+   * Count the time of another stage than the one that is shown: a Worker prepares its next range in the middle of training, and between
+   * stages (null) nobody's time is counted. A stage entered twice is summed. @param {Stage | null} stage
+   */
+  time(stage) {
+    const field = fieldOf(this.#timed);
+    if (field) this.#timings[field] = (this.#timings[field] ?? 0) + this.#elapsed();
+    this.#timed = stage;
+    this.#since = this.#now();
+  }
+
+  /** A stage that is not over, or that is entered again, has no duration yet. */
   timings() {
-    return { ...this.#timings };
+    const timings = { ...this.#timings };
+    for (const field of [fieldOf(this.stage), fieldOf(this.#timed)]) if (field) timings[field] = null;
+    return timings;
   }
 
   /** Milliseconds inside `train` so far, the running stage included. */
   trainingMs() {
-    return (this.#timings.trainingMs ?? 0) + (this.stage === "training" ? this.#elapsed() : 0);
+    return (this.#timings.trainingMs ?? 0) + (this.#timed === "training" ? this.#elapsed() : 0);
   }
 
   #elapsed() {
     return Math.max(0, this.#now() - this.#since);
   }
+}
+
+/** @param {Stage | null} stage @returns {keyof Timings | undefined} */
+function fieldOf(stage) {
+  return stage === null ? undefined : /** @type {Record<string, keyof Timings>} */ (TIMED)[stage];
 }
 
 /** @returns {Timings} */

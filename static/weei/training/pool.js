@@ -11,6 +11,8 @@ const PLAYED_AGAIN = new Set(["worker", "memory_limit", "alloc_failed"]);
 /** @typedef {import("./runner.js").Trained} Trained */
 /** @typedef {{stallMinutes: number, signal: AbortSignal}} RunLimits */
 /** @typedef {Omit<import("../train-worker.js").TrainInputs, "work">} Inputs */
+/** @typedef {import("../types.js").Stage | null} DeviceStage of all Workers together; null: none is at work */
+/** @typedef {{onStage?: (stage: DeviceStage) => void, onProgress?: (report: TrainReport) => void}} PoolEvents */
 
 export class WorkerPool {
   /** @type {TrainingRunner[]} */ #runners = [];
@@ -29,10 +31,14 @@ export class WorkerPool {
     return this.#runners.filter((runner) => runner.busy).length;
   }
 
-  /** What the module says of itself, asked once. @param {WebAssembly.Module} module @param {RunLimits} limits */
-  async inspect(module, limits) {
+  /**
+   * What the module says of itself, asked once.
+   * @param {WebAssembly.Module} module @param {RunLimits & {onStage?: (stage: "preparing") => void}} limits
+   */
+  async inspect(module, { onStage, ...limits }) {
     const known = this.#infos.get(module);
     if (known) return known;
+    onStage?.("preparing");
     const runner = (this.#runners[0] ??= new TrainingRunner(this.#spawn));
     const { info } = await runner.inspect(module, limits);
     this.#infos.set(module, info);
@@ -42,7 +48,7 @@ export class WorkerPool {
   /**
    * All ranges, from the same weights. The first failure ends the others; what the machine lost is played again once, alone.
    * @param {Inputs} inputs @param {Work[]} works
-   * @param {import("./runner.js").RunEvents & RunLimits} options
+   * @param {PoolEvents & RunLimits} options
    * @returns {Promise<Trained[]>} in the order of `works`
    */
   async train(inputs, works, { signal, ...options }) {
@@ -79,13 +85,15 @@ export class WorkerPool {
 class Play {
   /** @type {Trained[]} */ #results = [];
   /** @type {(TrainReport | undefined)[]} the latest of each range */ #reports = [];
+  /** @type {Map<number, DeviceStage>} of each range that is played */ #stages = new Map();
+  /** @type {DeviceStage} */ #told = null;
   #inputs;
   #works;
   #options;
 
   /**
    * @param {Inputs} inputs @param {Work[]} works
-   * @param {import("./runner.js").RunEvents & RunLimits} options
+   * @param {PoolEvents & RunLimits} options
    */
   constructor(inputs, works, options) {
     this.#inputs = inputs;
@@ -129,12 +137,34 @@ class Play {
   /** @param {TrainingRunner} runner @param {number} k */
   async #playRange(runner, k) {
     const work = /** @type {Work} */ (this.#works[k]);
-    const onProgress = (/** @type {TrainReport} */ report) => this.#heard(k, report);
-    const trained = await runner.train({ ...this.#inputs, work }, { ...this.#options, onProgress });
+    const trained = await this.#train(runner, k, work);
     checkUnits(work, trained.result.uniqueExamples);
     this.#results[k] = trained;
     const { examplesProcessed: processedExamples, optimizerSteps, metrics } = trained.result;
     this.#heard(k, { ...this.#reports[k], processedExamples, optimizerSteps, metrics });
+  }
+
+  /** @param {TrainingRunner} runner @param {number} k @param {Work} work */
+  async #train(runner, k, work) {
+    const onProgress = (/** @type {TrainReport} */ report) => this.#heard(k, report);
+    const onStage = (/** @type {DeviceStage} */ stage) => this.#entered(k, stage);
+    onStage("preparing");
+    try {
+      return await runner.train({ ...this.#inputs, work }, { ...this.#options, onStage, onProgress });
+    } finally {
+      onStage(null);
+    }
+  }
+
+  /** One Worker inside `train` is enough for the device to train. @param {number} k @param {DeviceStage} stage */
+  #entered(k, stage) {
+    if (stage) this.#stages.set(k, stage);
+    else this.#stages.delete(k);
+    const stages = [...this.#stages.values()];
+    const now = stages.includes("training") ? "training" : (stages[0] ?? null);
+    if (now === this.#told) return;
+    this.#told = now;
+    this.#options.onStage?.(now);
   }
 
   /** @param {number} k @param {TrainReport} report */

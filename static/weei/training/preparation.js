@@ -64,7 +64,7 @@ export class Preparation {
   async #prepare(job, signal) {
     const { artifacts, pool, enter, named } = this.#context;
     enter("receiving");
-    const module = await artifacts.module(job.id, job.module, signal);
+    const module = await artifacts.module(job.id, job.module, signal, () => enter("preparing"));
     enter("preparing");
     // Compiled is not enough: a phone may have no room for the module's memory, and that must be said now (C62).
     const info = await pool.inspect(module, { stallMinutes: job.stallMinutes, signal });

@@ -9,6 +9,7 @@ import { JobArtifacts } from "./artifacts.js";
 import { Assignments } from "./assignments.js";
 import { Contact } from "./contact.js";
 import { participationOf } from "./participation.js";
+import { probeGpu } from "./gpu.js";
 import { Poller } from "./poller.js";
 import { WorkerPool } from "./pool.js";
 import { Preparation } from "./preparation.js";
@@ -25,7 +26,7 @@ import { deviceWorkers } from "./workers.js";
  * @typedef {{base: string, peer: {peerId: string, token: string}, train: boolean, watch?: string | null,
  *   environment: import("../types.js").Environment, preferences: import("../types.js").DevicePreferences,
  *   store: import("./artifacts.js").Store, spawn: () => import("./runner.js").WorkerLike, delegate: SessionDelegate,
- *   fetch?: typeof globalThis.fetch, WebSocket?: typeof globalThis.WebSocket, now?: () => number, wall?: () => number, httpStack?: unknown}} SessionOptions
+ *   gpu?: import("./gpu.js").Gpu, fetch?: typeof globalThis.fetch, WebSocket?: typeof globalThis.WebSocket, now?: () => number, wall?: () => number, httpStack?: unknown}} SessionOptions
  */
 
 const SNAPSHOT_MS = 2_000;
@@ -48,6 +49,7 @@ export class TrainingSession {
   /** @type {Readiness} */ #readiness;
   /** @type {string | null} the job that the running socket was told to watch */ #watched = null;
   #train;
+  #probed = false;
   #watch;
   #options;
 
@@ -81,10 +83,10 @@ export class TrainingSession {
   /** What the parts tell this session. */
   #listeners() {
     return {
-      enter: (/** @type {import("../types.js").Stage} */ stage) => this.#enter(stage),
+      enter: (/** @type {import("../types.js").Stage} */ stage) => this.#changed(this.diagnostics.enter(stage)),
       failed: (/** @type {string} */ message) => this.#fail(message),
       changed: () => this.#toPage.call(),
-      named: (/** @type {string} */ wasmSha256, /** @type {{id: string, version: string}} */ info) => this.#named(wasmSha256, info),
+      named: (/** @type {string} */ wasmSha256, /** @type {{id: string, version: string}} */ info) => this.diagnostics.name(wasmSha256, info),
       poll: () => this.#poller.poll(),
       apply: (/** @type {PeerState} */ state) => this.#apply(state),
       unauthorized: () => this.socketRefused("unauthorized"),
@@ -124,7 +126,7 @@ export class TrainingSession {
       invitations: this.#state?.invitations ?? [],
       peerJob,
       participation: participationOf({ peerJob, diagnostics: this.diagnostics, connected, replaced, error: this.#error }),
-      snapshot: peerJob ? this.diagnostics.take() : null,
+      snapshot: this.#tells() ? this.diagnostics.take() : null,
       transfers: this.transfers.list(),
       transferErrors: { ...this.transfers.errors },
       activeWorkers: this.diagnostics.activeWorkers,
@@ -227,7 +229,7 @@ export class TrainingSession {
     if (reason === "unauthorized") return this.#end("signedOut", "The server does not know this browser any more. Open the invitation again to take part.");
     if (reason === "protocol") return this.#outdated();
     this.#sessionState = "replaced";
-    this.#enter("waiting");
+    this.#changed(this.diagnostics.rest());
     this.#socket.restart();
   }
 
@@ -255,7 +257,7 @@ export class TrainingSession {
     this.#state = null;
     this.#socket.stop();
     this.#poller.stop();
-    this.#enter("waiting");
+    this.#changed(this.diagnostics.rest());
     this.#toPage.call();
   }
 
@@ -298,6 +300,8 @@ export class TrainingSession {
     if (assignment && this.#assignments.knows(assignment)) return;
     this.#assignments.drop("The server gave this work to somebody else or took it back.");
     if (assignment) this.#assignments.begin(job, assignment);
+    if (job) this.diagnostics.enterJob(job);
+    if (job?.trains) this.#probeGpu();
     else this.#rest(job);
   }
 
@@ -307,34 +311,42 @@ export class TrainingSession {
     const merging = job !== null && job.status !== "completed" && job.round === this.diagnostics.assignment?.round;
     const awaited = stage === "awaitingAggregation" && merging;
     if (awaited || stage === "error" || this.#preparation.running) return;
-    this.diagnostics.assignment = null;
-    this.#enter("waiting");
+    this.#changed(this.diagnostics.rest());
   }
 
   // What is told of it.
 
-  /** @param {import("../types.js").Stage} stage */
-  #enter(stage) {
-    if (!this.diagnostics.enter(stage)) return;
+  /** Once, and beside the work. */
+  #probeGpu() {
+    const { gpu } = this.#options;
+    if (!gpu || this.#probed) return;
+    this.#probed = true;
+    void probeGpu(gpu).then((facts) => {
+      this.diagnostics.gpu = facts;
+      this.#changed(true);
+    });
+  }
+
+  /** @param {boolean} changed */
+  #changed(changed) {
+    if (!changed) return;
     this.#toServer.call();
     this.#toPage.call();
   }
 
   /** @param {string} message */
   #fail(message) {
-    this.diagnostics.error = message;
-    this.#enter("error");
-    this.#toServer.call();
-    this.#toPage.call();
+    this.diagnostics.fail(message);
+    this.#changed(true);
   }
 
-  /** @param {string} wasmSha256 @param {{id: string, version: string}} info */
-  #named(wasmSha256, { id, version }) {
-    this.diagnostics.model = { id, version, wasmSha256, wgsl: { present: false, sha256: [] } };
+  /** A page that only watches, and a tab beside the one that trains, have nothing to say of what this peer does. */
+  #tells() {
+    return this.#train && (this.#state?.job?.trains ?? false);
   }
 
   #sendSnapshot() {
-    if (!this.#train || !this.#state?.job) return;
+    if (!this.#tells()) return;
     this.diagnostics.activeWorkers = this.pool.active;
     this.#socket.send({ type: Client.diagnostics, snapshot: this.diagnostics.take() });
   }

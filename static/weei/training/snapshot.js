@@ -1,11 +1,13 @@
 /** What this device tells about its training: the founding text's PeerExecutionDiagnostics, without contents and weights. */
+import { MAX_SNAPSHOT_METRICS, MAX_SNAPSHOT_TEXT } from "../protocol.js";
 import { RateWindow, StageClock } from "./clock.js";
+import { fallbackReason, NOT_TRIED } from "./gpu.js";
 
 /** @typedef {import("../types.js").Assignment} Assignment */
 /** @typedef {import("../types.js").Stage} Stage */
 
 /** @param {Assignment} assignment @returns {import("../types.js").AssignmentFacts} */
-export function factsOf(assignment) {
+function factsOf(assignment) {
   const settings = JSON.parse(assignment.settings);
   const { jobId, round, assignmentId, attemptId, chunkId, exampleCount } = assignment;
   return {
@@ -25,12 +27,15 @@ export function factsOf(assignment) {
 export class Diagnostics {
   /** The server's last number of this peer; snapshots go on above it. */
   sequence = 0;
-  /** @type {string | null} */ error = null;
   activeWorkers = 0;
+  /** @type {import("./gpu.js").GpuFacts} */ gpu = NOT_TRIED;
+  /** @type {string | null} */ error = null;
   /** @type {import("../types.js").Snapshot["model"]} */ model = "unknown";
   /** @type {import("../types.js").AssignmentFacts | null} */ assignment = null;
   /** @type {Record<string, number> | null} latest values reported while training */ metrics = null;
-  #computed = false;
+  /** @type {Pick<import("../types.js").PeerJob, "id" | "wgsl"> | null} */ #job = null;
+  /** @type {string | null} of the package, once this device has computed with it */ #backend = null;
+  #nextBackend = "";
   #performance = nothingYet();
   #wall;
 
@@ -46,23 +51,45 @@ export class Diagnostics {
     this.#wall = wall;
   }
 
+  /** What was measured for one job says nothing about another. @param {Pick<import("../types.js").PeerJob, "id" | "wgsl">} job */
+  enterJob(job) {
+    if (this.#job && this.#job.id !== job.id) {
+      this.#startAnew();
+      this.assignment = null;
+      this.model = "unknown";
+      this.#backend = null;
+    }
+    this.#job = job;
+  }
+
+  /** @param {string} wasmSha256 @param {{id: string, version: string}} info what the module says of itself */
+  name(wasmSha256, { id, version }) {
+    this.model = { id: short(id), version: short(version), wasmSha256, wgsl: this.#job?.wgsl ?? NO_SHADERS };
+  }
+
   /** Timings and figures belong to one assignment and start again with the next. @param {Assignment} assignment */
   begin(assignment) {
+    this.#startAnew();
     this.assignment = factsOf(assignment);
-    this.error = null;
-    this.clock.reset();
-    this.rate.clear();
-    this.#performance = nothingYet();
-    this.metrics = null;
+    this.#nextBackend = assignment.backend;
+  }
+
+  /** Between assignments; the figures of the last one stay until the next begins. */
+  rest() {
+    this.assignment = null;
+    return this.enter("waiting");
   }
 
   /** @param {Stage} stage */
   enter(stage) {
-    if (stage === "training") {
-      this.#computed = true;
-      if (this.clock.stage !== "training") this.rate.add(this.#performance.processedExamples);
-    }
+    if (stage === "training") this.#backend = this.#nextBackend;
     return this.clock.enter(stage);
+  }
+
+  /** @param {string} message */
+  fail(message) {
+    this.error = short(message);
+    return this.enter("error");
   }
 
   /** @param {import("../types.js").TrainReport} report */
@@ -74,7 +101,7 @@ export class Diagnostics {
     performance.processedExamples = Math.max(performance.processedExamples, Math.min(report.processedExamples, most));
     performance.optimizerSteps = report.optimizerSteps ?? performance.optimizerSteps;
     performance.lastProgressAt = this.#wall();
-    this.metrics = report.metrics ?? this.metrics;
+    this.metrics = report.metrics ? fewMetrics(report.metrics) : this.metrics;
     this.rate.add(performance.processedExamples);
   }
 
@@ -99,29 +126,51 @@ export class Diagnostics {
       measuredAt: this.#wall(),
       environment: { browser, browserVersion, os, logicalCores },
       execution: this.#execution(),
-      gpu: { webgpu, adapter: "unknown", memoryBudgetMiB: this.preferences.gpuMemoryBudgetMiB, initializationError: "unknown" },
+      gpu: { webgpu, adapter: this.gpu.adapter, memoryBudgetMiB: this.preferences.gpuMemoryBudgetMiB, initializationError: this.gpu.error },
       model: this.model,
       assignment: this.assignment,
       stage: this.clock.stage,
       error: this.error,
       timings: this.clock.timings(),
       performance: this.performance(),
+      metrics: this.metrics,
     };
   }
 
+  /** @returns {import("../types.js").Snapshot["execution"]} */
   #execution() {
     const requested = this.preferences.backendPreference;
-    const fallback = this.#computed && (requested === "gpu" || requested === "hybrid") ? "The package has no GPU backend for this work." : null;
+    const computed = this.#backend !== null;
+    const shaders = this.#job?.wgsl?.present ?? false;
     return {
       requested,
-      actual: this.#computed ? "cpu" : "unknown",
-      backend: this.#computed ? "cpu-wasm" : "unknown",
-      fallbackReason: fallback,
+      actual: computed ? "cpu" : "unknown",
+      backend: this.#backend ?? "unknown",
+      fallbackReason: computed ? fallbackReason({ requested, shaders, webgpu: this.environment.webgpu, gpu: this.gpu }) : null,
       activeWorkers: this.activeWorkers,
       workerLimit: this.preferences.maxLocalWorkers,
     };
   }
+
+  #startAnew() {
+    this.error = null;
+    this.metrics = null;
+    this.clock.reset();
+    this.rate.clear();
+    this.#performance = nothingYet();
+  }
 }
+
+/** A snapshot has little room, and a module may write pages. @param {string} text */
+const short = (text) => text.slice(0, MAX_SNAPSHOT_TEXT);
+
+/** @param {Record<string, number>} metrics a module may report anything */
+function fewMetrics(metrics) {
+  const shown = Object.entries(metrics).filter(([id]) => id.length <= MAX_SNAPSHOT_TEXT);
+  return Object.fromEntries(shown.slice(0, MAX_SNAPSHOT_METRICS));
+}
+
+const NO_SHADERS = Object.freeze({ present: false, sha256: [] });
 
 /** @returns {Omit<import("../types.js").Snapshot["performance"], "currentExamplesPerSecond" | "averageExamplesPerSecond">} */
 const nothingYet = () => ({ processedExamples: 0, totalExamples: "unknown", optimizerSteps: "unknown", lastProgressAt: null });
