@@ -37,7 +37,6 @@ const METHODS = {
       ...options,
       environment: describeEnvironment(self.navigator),
       store: new ArtifactStore(),
-      gpu: /** @type {{gpu?: import("./training/gpu.js").Gpu}} */ (self.navigator).gpu,
       spawn,
       delegate: {
         changed: (state) => post(FromControl.state, { state }),
@@ -60,6 +59,13 @@ const METHODS = {
   leave: () => current().leave(),
   decide: ({ jobId, accepted }) => current().command("/api/invitations/decide", { jobId, accepted }),
   poll: () => current().poll(),
+
+  /** What this browser keeps, and how much its browser lets the site keep. */
+  async storage() {
+    const kept = await new ArtifactStore().inventory();
+    const { quota = null, usage = null } = (await navigator.storage?.estimate()) ?? {};
+    return { ...kept, quotaBytes: quota, usedBytes: usage };
+  },
 
   /** @param {{base: string, headers: Record<string, string>, files: File[]}} args */
   async upload({ base, headers, files }) {

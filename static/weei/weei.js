@@ -6,13 +6,13 @@ import { DiagnosticsBoard } from "./api/diagnostics.js";
 import { csrfToken, meta, PageHints, WakeLock } from "./api/page.js";
 import { PeerIdentity } from "./api/peer.js";
 import { StateStore } from "./api/state.js";
-import { DeviceStorage } from "./api/storage.js";
+import { DeviceStorage, PREFERENCES } from "./api/storage.js";
 import { TrainingApi } from "./api/training.js";
+import { Widgets } from "./api/widgets.js";
 import { Http } from "./net/http.js";
 import { FromControl } from "./protocol.js";
 import { logicalCores } from "./training/workers.js";
 
-const TRAINING = "distributed-training";
 const REFRESH_MS = 15_000;
 
 /** Reading `localStorage` throws where a browser forbids it. @returns {Storage | undefined} */
@@ -33,12 +33,10 @@ function controlListener(state, api, identity, control) {
     [FromControl.state]({ state: next }) {
       const { participation, snapshot, peerId, peerJob, sessionState, activeWorkers } = next;
       state.control = next;
-      if (snapshot) state.diagnostics.receive(peerId, { snapshot, connected: participation.connected });
-      if (participation.metrics && participation.stage === "training") state.addLiveMetrics(peerId, participation.metrics, Date.now());
+      if (snapshot) state.diagnostics.receive(peerId, { snapshot: { ...snapshot, metrics: participation.metrics }, connected: participation.connected });
       lock.want(activeWorkers > 0);
-      // A participant learns of its job's model and settings by the invitation only.
-      const accepted = peerJob?.role === "participant" ? [peerJob.id] : [];
-      void api.learnInvitations([...next.invitations, ...accepted]).catch(() => {});
+      void api.learnInvitations(next.invitations).catch(() => {});
+      api.followPeer(peerJob);
       if (sessionState === "signedOut") {
         identity.forget();
         void control.call("disconnect");
@@ -64,7 +62,8 @@ function controlListener(state, api, identity, control) {
   };
 }
 
-function build() {
+/** @returns {Promise<import("./weei.js").Weei>} */
+async function build() {
   const base = new URL(import.meta.url).origin;
   const storage = new DeviceStorage(localStorageOrNone());
   const cores = logicalCores(navigator);
@@ -83,20 +82,31 @@ function build() {
   const peer = identity.known();
   if (peer) void connect(peer);
   if (watch) void training.watch(watch).catch((error) => reportError(error));
-  setInterval(() => training.refreshIfRunning(), REFRESH_MS);
+  setInterval(() => training.refreshIfChanging(), REFRESH_MS);
+  window.addEventListener("storage", ({ key }) => {
+    if (key === PREFERENCES) training.takePreferences();
+  });
+  const widgets = new Widgets({ training, site: { training: true, reason: null }, base });
   return Object.freeze({
-    widgetsApi: Object.freeze({ get: (/** @type {string} */ id) => (id === TRAINING ? training : undefined) }),
+    widgetsApi: Object.freeze({
+      get: (/** @type {string} */ id) => widgets.get(id),
+      enable: (/** @type {string} */ id) => widgets.enable(id),
+    }),
+    setVisibility: (/** @type {boolean} */ visible) => widgets.setVisibility(visible),
   });
 }
 
-/** @typedef {ReturnType<typeof build>} Weei */
-
-/** @type {Promise<Weei> | null} */
+/** @type {Promise<import("./weei.js").Weei> | null} */
 let loading = null;
 
-/** The same object for every caller. @returns {Promise<Weei>} */
+/** The same object for every caller. One that the server did not answer is built anew by the next call. @returns {Promise<import("./weei.js").Weei>} */
 export function loadWeei() {
-  loading ??= Promise.resolve().then(build);
+  loading ??= Promise.resolve()
+    .then(build)
+    .catch((error) => {
+      loading = null;
+      throw error;
+    });
   return loading;
 }
 

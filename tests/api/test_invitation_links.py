@@ -112,8 +112,8 @@ def test_the_facts_of_an_invitation_are_the_listed_ones_and_hold_no_bytes_of_the
     response = open_link(browser(), link_of(job))
     facts = strict_json.loads(response.content)
     assert set(facts) == {
-        *("jobId", "jobName", "coordinator", "modelInfo", "module", "settings", "auxiliary", "data", "weightBytes"),
-        *("requirements", "state"),
+        *("jobId", "jobName", "coordinator", "owner", "modelInfo", "module", "settings", "auxiliary", "data"),
+        *("weightBytes", "requirements", "state"),
     }
     assert set(facts["module"]) == {"fileName", "bytes", "sha256"}
     assert facts["data"] == {

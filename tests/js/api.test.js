@@ -3,13 +3,15 @@ import { beforeEach, test } from "node:test";
 
 import { CommandError, ControlClient } from "../../static/weei/api/control-client.js";
 import { DiagnosticsBoard } from "../../static/weei/api/diagnostics.js";
+import { cookieToken } from "../../static/weei/api/page.js";
 import { PeerIdentity } from "../../static/weei/api/peer.js";
 import { StateStore } from "../../static/weei/api/state.js";
 import { DeviceStorage } from "../../static/weei/api/storage.js";
 import { TrainingApi } from "../../static/weei/api/training.js";
 import { FileUploads } from "../../static/weei/jobs/uploads.js";
 import { Http } from "../../static/weei/net/http.js";
-import { FakeTus } from "./fakes.js";
+import { FakeTus, until } from "./fakes.js";
+import { wireCheckpoint, wireJob } from "./wire.js";
 import { JOB, problem } from "./world.js";
 
 /** @type {{method: string, path: string, body: any, headers: Headers}[]} */
@@ -34,6 +36,7 @@ const http = new Http({
 const client = /** @type {any} */ ({
   call: async (/** @type {string} */ method, /** @type {any} */ args) => {
     control.push([method, args]);
+    if (method === "storage") return { files: 2, bytes: 30, quotaBytes: 1000, usedBytes: 40 };
     if (method !== "upload") return undefined;
     return args.files.map((/** @type {File} */ file) => ({ fileName: file.name, bytes: file.size, sha256: `hash of ${file.name}` }));
   },
@@ -54,8 +57,10 @@ beforeEach(() => {
     "/api/peers": () => ({ peerId: `peer-${calls.length}`, token: "t" }),
     "/api/jobs": () => ({ draftId: "d" }),
     "/api/drafts/d": () => ({ state: "done", step: null, done: 1, total: 1, error: null, jobId: JOB.id }),
-    [`/api/jobs/${JOB.id}`]: () => ({ id: JOB.id, name: "Digits", status: "ready", info: {}, settings: { epochs: 3 } }),
-    [`/api/jobs/${JOB.id}/open`]: () => ({ id: JOB.id, status: "ready" }),
+    [`/api/jobs/${JOB.id}`]: () => wireJob(JOB.id, { status: "ready" }),
+    [`/api/jobs/${JOB.id}/open`]: () => wireJob(JOB.id, { status: "ready" }),
+    [`/api/jobs/${JOB.id}/checkpoints`]: () => [wireCheckpoint(0)],
+    [`/api/jobs/${JOB.id}/chunks`]: () => ({ chunkIds: ["c1", "c2", "c3", "c4"] }),
   };
   storage = new DeviceStorage(undefined);
   identity = new PeerIdentity({ storage, http, connect: async (peer) => void control.push(["connect", peer]) });
@@ -64,6 +69,7 @@ beforeEach(() => {
 });
 
 const file = (/** @type {string} */ name, text = name) => new File([text], name);
+/** @returns {any} */
 const order = () => ({
   wasm: file("m.wasm"),
   manifest: Promise.resolve(file("manifest.json")),
@@ -122,11 +128,13 @@ test("a draft that failed rejects with the server's reason, and nothing is left 
   answers["/api/drafts/d"] = () => ({ state: "failed", step: "module", done: 0, total: 1, error: "chunk-002: expected 128 bytes; found 127.", jobId: null });
   await assert.rejects(training.createJob(order()), /chunk-002/);
   const { error, busy, preparing, draft } = training.getState();
-  assert.deepEqual([error, busy, preparing, draft.state], ["chunk-002: expected 128 bytes; found 127.", false, false, "failed"]);
+  assert.deepEqual([error, busy, preparing, draft?.state], ["chunk-002: expected 128 bytes; found 127.", false, false, "failed"]);
 });
 
-test("a missing file is named before anything is sent", async () => {
+test("a missing file, or what is none, is named before anything is sent", async () => {
   await assert.rejects(training.createJob({ ...order(), wasm: undefined }), /^Error: wasm:/);
+  await assert.rejects(training.createJob({ ...order(), files: [file("a.bin"), "b.bin"] }), /^Error: files\[1\] must be a File; found "b.bin"/);
+  await assert.rejects(training.createJob({ ...order(), validation: {} }), /^Error: validation must be a File; found \{\}/);
   assert.equal(control.length, 0);
 });
 
@@ -138,27 +146,27 @@ test("a command that the server refuses throws its sentence and code", async () 
 });
 
 test("coordinator commands without a job of one's own say why", async () => {
-  await assert.rejects(training.start(), /Only the coordinator/);
-  assert.throws(() => training.exportCheckpoint(), /No job is open/);
+  const calls = [() => training.start(), () => training.exportCheckpoint(), () => training.exportModule(), () => training.listInvitations(), () => training.invite("p")];
+  for (const call of calls) await assert.rejects(call, /No job of yours is open/);
+  answers["/api/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null }) });
+  answers["/api/peer/job/checkpoints"] = () => [wireCheckpoint(0, { remaining: null })];
+  training.followPeer(JOB);
+  await until(() => training.getState().checkpointsPage.complete);
+  await assert.rejects(training.start(), /Only the coordinator may do this; this browser takes part in “Digits”/);
 });
 
 test("a command's answer becomes the job, and checkpoints that were loaded stay", async () => {
   await training.watch(JOB.id);
-  const page = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: from - to + 1 }, (_, index) => ({ artifact: { round: from - index } }));
-  answers[`/api/jobs/${JOB.id}/checkpoints`] = (_, query) => (query.get("before") ? page(Number(query.get("before")) - 1, 0) : page(250, 51));
-  await training.loadCheckpoints();
-  assert.equal(training.getState().checkpointsPage.complete, true);
-  answers[`/api/jobs/${JOB.id}/pause`] = () => ({ id: JOB.id, status: "paused" });
+  answers[`/api/jobs/${JOB.id}/pause`] = () => wireJob(JOB.id, { status: "paused" });
   await training.pause();
   const { job } = training.getState();
-  assert.equal(job.status, "paused");
-  assert.deepEqual([job.checkpoints.length, job.checkpoints[0].artifact.round, job.checkpoints.at(-1).artifact.round], [251, 0, 250]);
+  assert.deepEqual([job?.status, job?.checkpoints.length], ["paused", 1]);
 });
 
 test("an exported checkpoint is a File with a safe name, of the latest round unless one is named", async () => {
-  answers[`/api/jobs/${JOB.id}`] = () => ({ id: JOB.id, name: 'a/b "<x>"', status: "completed" });
+  answers[`/api/jobs/${JOB.id}`] = () => wireJob(JOB.id, { name: 'a/b "<x>"', status: "completed" });
+  answers[`/api/jobs/${JOB.id}/checkpoints`] = () => [wireCheckpoint(36)];
   await training.watch(JOB.id);
-  answers[`/api/jobs/${JOB.id}/checkpoints`] = () => [{ artifact: { round: 36 } }];
   answers[`/bytes/jobs/${JOB.id}/checkpoints/36`] = () => new Response("bytes");
   const exported = await training.exportCheckpoint();
   assert.deepEqual([exported.name, await exported.text()], ["a-b-x-round-36.weei-checkpoint", "bytes"]);
@@ -175,10 +183,11 @@ test("opening an invitation makes this browser a peer, once", async () => {
   assert.deepEqual(training.getState().invitations, []);
 });
 
-/** This browser takes part in a job whose invitation it has read. @param {object} modelInfo @param {object} settings @param {number} activeWorkers */
-function takesPart(modelInfo, settings, activeWorkers = 0) {
-  state.invitations.set(JOB.id, { jobId: JOB.id, state: "modelLoaded", modelInfo, settings });
+/** This browser takes part in a job of this model. @param {object} info @param {object} settings @param {number} activeWorkers */
+function takesPart(info, settings, activeWorkers = 0) {
+  state.invitations.set(JOB.id, { jobId: JOB.id, state: "modelLoaded" });
   state.control = /** @type {any} */ ({ peerId: "me", peerJob: JOB, invitations: [], participation: { connected: true }, activeWorkers });
+  state.told = { ...state.told, wire: wireJob(JOB.id, { role: "participant", info, settings }) };
   return /** @type {any} */ (training.getState().job).localWorkers;
 }
 
@@ -209,6 +218,39 @@ test("a job that was left and is offered again is an invitation again", () => {
   assert.deepEqual(training.getState().invitations.map((/** @type {any} */ [id, entry]) => [id, entry.state]), [[JOB.id, "invited"]]);
 });
 
+test("what was asked of a job when it was left is still served", async () => {
+  await training.watch(JOB.id);
+  answers[`/api/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
+  answers[`/bytes/jobs/${JOB.id}/checkpoints/0`] = () => new Response("bytes");
+  const checkpoint = training.exportCheckpoint();
+  await training.leave();
+  assert.equal(training.getState().job, undefined);
+  await training.continueFromCheckpoint({ ...order(), checkpoint, datasetMode: "new" });
+  const upload = control.find(([method]) => method === "upload")?.[1];
+  assert.equal(upload.files.at(-1).name, "Digits-round-0.weei-checkpoint");
+});
+
+test("a browser that is the coordinator's device shows its job again after a reload, or what a participant may see", async () => {
+  training.followPeer({ ...JOB, role: "coordinator" });
+  await until(() => training.getState().job);
+  assert.equal(training.getState().job?.role, "coordinator");
+  await training.watch(null);
+  answers[`/api/jobs/${JOB.id}`] = () => problem(401, "unauthorized");
+  answers["/api/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null, peers: [] }) });
+  answers["/api/peer/job/checkpoints"] = () => [];
+  training.followPeer({ ...JOB, role: "coordinator" });
+  await until(() => training.getState().job);
+  assert.deepEqual([training.getState().job?.role, training.getState().error], ["participant", undefined]);
+  training.followPeer(null);
+  await until(() => !training.getState().job);
+});
+
+test("the inventory tells what the server and this browser keep", async () => {
+  const server = { bytes: 10, uploads: 0, uploadBytes: 0, jobs: [] };
+  answers["/api/storage"] = () => server;
+  assert.deepEqual(await training.getStorageInventory(), { server, browser: { files: 2, bytes: 30, quotaBytes: 1000, usedBytes: 40 } });
+});
+
 test("a token that the server forgot is replaced once", async () => {
   storage.setPeer({ peerId: "old", token: "old" });
   answers["/api/invitations/open"] = () => (identity.known()?.peerId === "old" ? problem(401, "unauthorized") : { jobId: JOB.id, state: "invited" });
@@ -233,6 +275,12 @@ test("a storage that throws costs the memory, not the page", () => {
   const broken = new DeviceStorage(/** @type {any} */ ({ getItem: () => null, setItem: () => { throw new Error("full"); } }));
   broken.setPeer({ peerId: "p", token: "t" });
   assert.equal(broken.peer()?.peerId, "p");
+});
+
+test("the cookie of this port's server is the one that counts", () => {
+  const cookies = "a=b; weei_csrf_8000=one; weei_csrf_8001=two=2";
+  assert.deepEqual([cookieToken(cookies, "8001"), cookieToken(cookies, "80"), cookieToken("", "80")], ["two=2", undefined, undefined]);
+  assert.equal(cookieToken(`${cookies}; __Host-weei_csrf=safe`, "443"), "safe");
 });
 
 test("a control Worker that dies rejects every call", async () => {

@@ -4,7 +4,6 @@ import { download } from "../net/download.js";
 import { failureOfResponse, retry } from "../net/http.js";
 
 const DRAFT_POLL_MS = 500;
-const PAGE_OF_CHECKPOINTS = 200;
 
 /** @typedef {import("../net/http.js").Http} Http */
 /** @typedef {import("../jobs/uploads.js").UploadedFile} UploadedFile */
@@ -23,8 +22,17 @@ export async function resolveFiles(given) {
   if (!module) throw new Error("wasm: choose the model's module file.");
   if (!list) throw new Error("manifest: choose the dataset manifest or the package's manifest.json.");
   const chunks = await Promise.all(await files);
-  const execution = executionFiles ? await Promise.all(await executionFiles) : undefined;
-  return /** @type {JobFiles} */ ({ ...rest, wasm: module, manifest: list, files: chunks, validation: check, executionFiles: execution, checkpoint: start });
+  const execution = await Promise.all((await executionFiles) ?? []);
+  const named = { wasm: module, manifest: list, validation: check, checkpoint: start };
+  for (const [name, file] of Object.entries(named)) checkFile(name, file ?? null);
+  for (const [index, file] of chunks.entries()) checkFile(`files[${index}]`, file);
+  for (const [index, file] of execution.entries()) checkFile(`executionFiles[${index}]`, file);
+  return /** @type {JobFiles} */ ({ ...rest, ...named, files: chunks, executionFiles: execution });
+}
+
+/** By its tag, because a File of another frame has another class. @param {string} name @param {unknown} value null: not given */
+function checkFile(name, value) {
+  if (value !== null && Object.prototype.toString.call(value) !== "[object File]") throw new Error(`${name} must be a File; found ${JSON.stringify(value) ?? typeof value}.`);
 }
 
 /** The order of the upload list. @param {JobFiles} of @returns {File[]} */
@@ -79,9 +87,9 @@ export class Coordinator {
     return this.#http.json("GET", "/api/jobs");
   }
 
-  /** @param {string} id */
-  job(id) {
-    return this.#http.retried("GET", `/api/jobs/${id}`);
+  /** What the server keeps for this person. */
+  storage() {
+    return this.#http.json("GET", "/api/storage");
   }
 
   /** @param {string} id */
@@ -100,24 +108,6 @@ export class Coordinator {
   /** @param {string} id @param {string} path */
   read(id, path) {
     return this.#http.json("GET", `/api/jobs/${id}/${path}`);
-  }
-
-  /**
-   * All checkpoints, oldest first, page by page from the newest.
-   * @param {string} id @param {(list: any[], complete: boolean) => void} onPage
-   */
-  async checkpoints(id, onPage) {
-    /** @type {any[]} */
-    let known = [];
-    for (let before = ""; ; before = `&before=${known[0].artifact.round}`) {
-      const answer = await this.#http.retried("GET", `/api/jobs/${id}/checkpoints?limit=${PAGE_OF_CHECKPOINTS}${before}`);
-      const page = /** @type {any[]} */ (Array.isArray(answer) ? answer : answer.checkpoints);
-      const sorted = [...page].sort((one, other) => one.artifact.round - other.artifact.round);
-      known = [...sorted, ...known];
-      const complete = page.length < PAGE_OF_CHECKPOINTS || known[0]?.artifact.round === 0;
-      onPage(known, complete);
-      if (complete) return known;
-    }
   }
 
   /** @param {string} id @param {string} name of the job @param {number} round @returns {Promise<File>} */

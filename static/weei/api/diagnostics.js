@@ -1,4 +1,6 @@
-/** Freshness of other peers' snapshots, by this browser's clock alone (C70). */
+/** Other peers' snapshots and this browser's own: how fresh they are, by this browser's clock alone (C70), and what they say of progress. */
+import { without } from "./copies.js";
+import { LiveMetrics } from "./live-metrics.js";
 
 const STALE_MS = 10_000;
 
@@ -7,6 +9,7 @@ const STALE_MS = 10_000;
 
 export class DiagnosticsBoard {
   /** @type {Map<string, Entry>} */ #entries = new Map();
+  #live = new LiveMetrics();
   #now;
   #wall;
 
@@ -24,7 +27,9 @@ export class DiagnosticsBoard {
     const entry = this.#entries.get(peerId);
     if (snapshot && (!entry || snapshot.sequence >= entry.snapshot.sequence)) {
       const held = Math.max(0, heldMs);
-      this.#entries.set(peerId, { snapshot, connected, receivedAt: this.#wall() - held, heardAt: this.#now() - held });
+      const receivedAt = this.#wall() - held;
+      this.#entries.set(peerId, { snapshot, connected, receivedAt, heardAt: this.#now() - held });
+      this.#live.add(peerId, snapshot, receivedAt);
     } else if (entry) {
       entry.connected = connected;
     }
@@ -32,18 +37,45 @@ export class DiagnosticsBoard {
 
   clear() {
     this.#entries.clear();
+    this.#live.clear();
   }
 
   /** @param {string | undefined} jobId diagnostics of another job are not shown */
+  #shown(jobId) {
+    return [...this.#entries].filter(([, { snapshot }]) => !snapshot.assignment || !jobId || snapshot.assignment.jobId === jobId);
+  }
+
+  /** To be cloned before it is given out. @param {string | undefined} jobId @returns {Record<string, import("../weei.js").PeerExecutionDiagnostics>} */
   view(jobId) {
     const now = this.#now();
     return Object.fromEntries(
-      [...this.#entries]
-        .filter(([, { snapshot }]) => !snapshot.assignment || !jobId || snapshot.assignment.jobId === jobId)
-        .map(([peerId, { snapshot, receivedAt, heardAt, connected }]) => {
-          const ageMs = Math.max(0, now - heardAt);
-          return [peerId, { ...snapshot, receivedAt, ageMs, connected, stale: !connected || ageMs > STALE_MS }];
-        }),
+      this.#shown(jobId).map(([peerId, { snapshot, receivedAt, heardAt, connected }]) => {
+        const ageMs = Math.max(0, now - heardAt);
+        return [peerId, { ...without(snapshot, "metrics"), receivedAt, ageMs, connected, stale: !connected || ageMs > STALE_MS }];
+      }),
     );
   }
+
+  /** Of those who train now. @param {string | undefined} jobId @returns {Record<string, import("../weei.js").PeerProgress>} */
+  progress(jobId) {
+    const training = this.#shown(jobId).filter(([, { snapshot, connected }]) => connected && snapshot.stage === "training");
+    return Object.fromEntries(training.map(([peerId, { snapshot, receivedAt }]) => [peerId, progressOf(snapshot, receivedAt)]));
+  }
+
+  /** Points to draw, by peer; these lists are never changed. */
+  get liveMetrics() {
+    return this.#live.byPeer;
+  }
+}
+
+/** @param {Snapshot} snapshot @param {number} updatedAt */
+function progressOf({ performance, metrics }, updatedAt) {
+  const { processedExamples, totalExamples, currentExamplesPerSecond } = performance;
+  return {
+    processedExamples,
+    ...(totalExamples === "unknown" ? {} : { totalExamples }),
+    ...(metrics ? { metrics: { ...metrics } } : {}),
+    ...(currentExamplesPerSecond === null ? {} : { recordsPerSecond: currentExamplesPerSecond }),
+    updatedAt,
+  };
 }

@@ -9,10 +9,15 @@ export function meta(name) {
   return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? null;
 }
 
-/** Django's token, from the cookie or the page. @returns {string} */
+/** Django's token, from the page or the cookie. @returns {string} */
 export function csrfToken() {
-  const cookie = document.cookie.split("; ").find((part) => part.startsWith("csrftoken="));
-  return meta("csrf-token") ?? (cookie ? decodeURIComponent(cookie.slice("csrftoken=".length)) : "");
+  return meta("csrf-token") ?? cookieToken(document.cookie, location.port || "80") ?? "";
+}
+
+/** Browsers do not separate cookies by port, so their names do (settings.py). @param {string} cookies @param {string} port */
+export function cookieToken(cookies, port) {
+  const found = new Map(cookies.split("; ").map((cookie) => [cookie.split("=", 1)[0], cookie.slice(cookie.indexOf("=") + 1)]));
+  return found.get("__Host-weei_csrf") ?? found.get(`weei_csrf_${port}`);
 }
 
 /** Tells `document` to look again, one event per topic, so that HTMX fragments refresh themselves. */

@@ -1,11 +1,11 @@
-/** TrainingState: made anew from its sources at every change, given out as copies only. */
+/** TrainingState: made anew from its sources at every change, given out as copies only. The one reducer of this browser. */
 import { jobView } from "./job-view.js";
+import { lazily } from "./copies.js";
+import { nothingTold } from "./live-job.js";
 
 /** @typedef {import("../types.js").ControlState} ControlState */
-/** @typedef {Record<string, any>} TrainingState */
+/** @typedef {import("../weei.js").TrainingState} TrainingState */
 /** @typedef {(state: TrainingState) => void} Listener */
-
-const MAX_LIVE_POINTS = 500;
 
 /** @returns {import("../types.js").Participation} */
 const nobody = () => ({
@@ -26,15 +26,13 @@ const nobody = () => ({
 export class StateStore {
   /** @type {Set<Listener>} */ #listeners = new Set();
   /** @type {ControlState | null} */ control = null;
-  /** @type {Record<string, any> | null} the job this page coordinates, as the server gave it */ coordinated = null;
+  /** The job, as the server tells it. */ told = nothingTold();
   /** @type {Map<string, Record<string, any>>} opened invitations by job */ invitations = new Map();
   /** @type {import("../types.js").FileProgress[]} */ upload = [];
   /** @type {import("../types.js").DraftState | null} */ draft = null;
-  /** @type {Record<string, Array<{at: number, values: Record<string, number>}>>} */ liveMetrics = {};
   /** @type {string | undefined} */ error;
   commands = 0;
   preparing = false;
-  checkpointsComplete = false;
 
   /**
    * @param {{diagnostics: import("./diagnostics.js").DiagnosticsBoard, preferences: import("../types.js").DevicePreferences,
@@ -48,66 +46,63 @@ export class StateStore {
 
   /** @returns {TrainingState} */
   get() {
-    return structuredClone(this.#build());
+    const state = /** @type {TrainingState} */ (/** @type {unknown} */ (structuredClone(this.#build())));
+    const job = jobView(this);
+    if (job) state.job = job;
+    const points = this.diagnostics.liveMetrics;
+    return lazily(state, "liveMetrics", () => structuredClone(points));
   }
 
   /** @param {Listener} listener @returns {() => void} */
   subscribe(listener) {
     this.#listeners.add(listener);
-    listener(this.get());
+    this.#tell(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Tell everybody. A listener that throws does not keep the state from the others. */
   changed() {
-    for (const listener of [...this.#listeners]) {
-      try {
-        listener(this.get());
-      } catch (error) {
-        reportError(error);
-      }
+    for (const listener of [...this.#listeners]) this.#tell(listener);
+  }
+
+  /** A listener that throws does not keep the state from the others. @param {Listener} listener */
+  #tell(listener) {
+    try {
+      listener(this.get());
+    } catch (error) {
+      reportError(error);
     }
   }
 
-  /** @param {string} peerId @param {Record<string, number>} values @param {number} at */
-  addLiveMetrics(peerId, values, at) {
-    const points = (this.liveMetrics[peerId] ??= []);
-    points.push({ at, values });
-    if (points.length > MAX_LIVE_POINTS) points.splice(0, points.length - MAX_LIVE_POINTS);
-  }
-
-  /** @returns {TrainingState} */
   #build() {
-    const { control, preferences } = this;
-    const job = jobView(this);
-    const diagnostics = this.diagnostics.view(job?.id);
+    const { control, preferences, diagnostics } = this;
+    const { wire, complete } = this.told;
+    const remainingMs = wire?.progress.estimatedRemainingMs;
+    const me = control?.peerId ?? "";
     return {
       ready: true,
-      myPeerId: control?.peerId ?? "",
+      myPeerId: me,
       busy: this.commands > 0,
       preparing: this.preparing,
-      transitioning: Boolean(job?.transitioning),
-      evaluating: Boolean(job?.evaluating),
+      transitioning: wire?.transitioning ?? false,
+      evaluating: Boolean(wire?.validating.length),
       ...(this.error === undefined ? {} : { error: this.error }),
-      peers: job?.peers ?? [],
+      peers: (wire?.peers ?? []).filter((/** @type {string} */ peer) => peer !== me),
       invitations: this.#pendingInvitations(),
-      progress: progressOf(diagnostics),
-      liveMetrics: this.liveMetrics,
+      progress: diagnostics.progress(wire?.id),
       transfers: control?.transfers ?? [],
       transferErrors: control?.transferErrors ?? {},
-      ...(job?.progress?.estimatedRemainingMs === undefined ? {} : { estimatedRemainingMs: job.progress.estimatedRemainingMs }),
+      ...(remainingMs === undefined ? {} : { estimatedRemainingMs: remainingMs }),
       pausedContribution: control?.peerJob?.pausedByPeer ?? false,
       activeWorkers: control?.activeWorkers ?? 0,
       backendPreference: preferences.backendPreference,
       execution: executionOf(control, preferences),
       maxLocalWorkers: preferences.maxLocalWorkers,
       gpuMemoryBudgetMiB: preferences.gpuMemoryBudgetMiB,
-      diagnostics,
+      diagnostics: diagnostics.view(wire?.id),
       participation: control?.participation ?? nobody(),
       upload: this.upload,
       draft: this.draft,
-      checkpointsPage: { complete: this.checkpointsComplete },
-      ...(job ? { job } : {}),
+      checkpointsPage: { complete },
     };
   }
 
@@ -116,25 +111,14 @@ export class StateStore {
     const ids = new Set([...(this.control?.invitations ?? []), ...opened]);
     return [...ids]
       .filter((id) => this.control?.peerJob?.id !== id)
-      .map((id) => [id, { state: "invited", invitation: this.invitations.get(id) ?? null }]);
+      .map((id) => [id, { state: "invited", invitation: this.#factsOf(id) }]);
   }
-}
 
-/** @param {Record<string, any>} diagnostics */
-function progressOf(diagnostics) {
-  /** @type {Record<string, object>} */
-  const progress = {};
-  for (const [peerId, { performance, receivedAt, stage }] of Object.entries(diagnostics)) {
-    if (stage !== "training" || !performance) continue;
-    const { processedExamples, totalExamples, currentExamplesPerSecond } = performance;
-    progress[peerId] = {
-      processedExamples,
-      ...(totalExamples === "unknown" ? {} : { totalExamples }),
-      ...(currentExamplesPerSecond === null ? {} : { recordsPerSecond: currentExamplesPerSecond }),
-      updatedAt: receivedAt,
-    };
+  /** What an invitation offers; null until it was read. @param {string} jobId */
+  #factsOf(jobId) {
+    const facts = this.invitations.get(jobId);
+    return facts?.modelInfo ? facts : null;
   }
-  return progress;
 }
 
 /** @param {ControlState | null} control @param {import("../types.js").DevicePreferences} preferences */

@@ -2,7 +2,7 @@
 import { checkWorkerLimit, isWorkerLimit, MOST_WORKERS } from "../training/workers.js";
 
 const PEER = "weei.peer";
-const PREFERENCES = "weei.preferences";
+export const PREFERENCES = "weei.preferences";
 const BACKENDS = ["auto", "cpu", "gpu", "hybrid"];
 
 /** @typedef {import("../types.js").DevicePreferences} DevicePreferences */

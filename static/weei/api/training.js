@@ -1,12 +1,15 @@
 /** The `distributed-training` API of the founding text: the public face, which pages and other people's code call. */
 import { Coordinator, filesOf, jobBody, resolveFiles } from "./coordinator.js";
+import { Following } from "./following.js";
 
 /** @typedef {Record<string, any>} Json */
+/** @typedef {import("../weei.js").DistributedTraining} DistributedTraining */
 /**
  * @typedef {{state: import("./state.js").StateStore, control: import("./control-client.js").ControlClient, http: import("../net/http.js").Http,
  *   identity: import("./peer.js").PeerIdentity, storage: import("./storage.js").DeviceStorage}} Parts
  */
 
+/** @implements {DistributedTraining} */
 export class TrainingApi {
   #state;
   #control;
@@ -14,9 +17,7 @@ export class TrainingApi {
   #identity;
   #storage;
   #coordinator;
-  /** @type {string | null} the job that this page watches as its coordinator */ #watched = null;
-  /** @type {Promise<void> | null} */ #refreshing = null;
-  #again = false;
+  #following;
 
   /** @param {Parts} parts */
   constructor({ state, control, http, identity, storage }) {
@@ -26,6 +27,7 @@ export class TrainingApi {
     this.#identity = identity;
     this.#storage = storage;
     this.#coordinator = new Coordinator(http);
+    this.#following = new Following({ state, control, http, identity, failed: (error) => this.#failed(error) });
   }
 
   getState() {
@@ -39,17 +41,17 @@ export class TrainingApi {
 
   // A job of one's own.
 
-  /** @param {Json} files */
+  /** @param {import("../weei.js").TrainingJobFiles} files */
   createJob(files) {
     return this.#create(files);
   }
 
-  /** @param {Json} of */
-  continueFromCheckpoint(of) {
+  /** @param {import("../weei.js").ContinuedJobFiles} of */
+  async continueFromCheckpoint(of) {
     if (of.datasetMode !== "new" && of.datasetMode !== "resume") {
-      return Promise.reject(new Error(`datasetMode must be "new" or "resume"; found ${JSON.stringify(of.datasetMode)}.`));
+      throw new Error(`datasetMode must be "new" or "resume"; found ${JSON.stringify(of.datasetMode)}.`);
     }
-    if (!of.checkpoint) return Promise.reject(new Error("checkpoint: choose a .weei-checkpoint file."));
+    if (!of.checkpoint) throw new Error("checkpoint: choose a .weei-checkpoint file.");
     return this.#create(of);
   }
 
@@ -60,10 +62,10 @@ export class TrainingApi {
   /** This browser becomes the coordinator's device. @param {string} id */
   openJob(id) {
     return this.#run(async () => {
-      const job = await this.#identity.as(() => this.#coordinator.command(id, "open"));
+      await this.#identity.as(() => this.#coordinator.command(id, "open"));
       await this.watch(id);
       await this.#control.call("poll");
-      return job;
+      return this.#jobState();
     });
   }
 
@@ -71,19 +73,18 @@ export class TrainingApi {
   deleteJob(id) {
     return this.#run(async () => {
       await this.#coordinator.delete(id);
-      if (this.#watched === id) await this.watch(null);
+      if (this.#following.coordinatedId === id) await this.watch(null);
     });
   }
 
   /** Follow a job that the signed-in person coordinates, without opening it here. @param {string | null} id */
-  async watch(id) {
-    this.#watched = id;
-    this.#state.coordinated = null;
-    this.#state.checkpointsComplete = false;
-    this.#state.diagnostics.clear();
-    if (this.#identity.known()) await this.#control.call("watch", { jobId: id });
-    if (id) await this.refresh();
-    else this.#state.changed();
+  watch(id) {
+    return this.#following.watch(id);
+  }
+
+  /** @param {import("../types.js").PeerJob | null} peerJob what this browser takes part in, as the server just said */
+  followPeer(peerJob) {
+    void this.#following.followPeer(peerJob).catch((error) => this.#failed(error));
   }
 
   start() {
@@ -105,8 +106,9 @@ export class TrainingApi {
   /** Detaches this browser; the job goes on. */
   leave() {
     return this.#run(async () => {
-      if (this.#watched) {
-        await this.#coordinator.command(this.#watched, "leave");
+      const id = this.#following.coordinatedId;
+      if (id !== null) {
+        await this.#coordinator.command(id, "leave");
         await this.watch(null);
         if (this.#identity.known()) await this.#control.call("poll");
       } else {
@@ -115,7 +117,7 @@ export class TrainingApi {
     });
   }
 
-  /** @param {object} settings */
+  /** @param {Partial<import("../weei.js").TrainingSettings>} settings */
   updateSettings(settings) {
     return this.#command("settings", settings, "PATCH");
   }
@@ -127,9 +129,8 @@ export class TrainingApi {
   /** @param {number} [round] */
   runValidation(round) {
     return this.#run(async () => {
-      const checkpoint = await this.#coordinator.command(this.#jobId(), "validation", round === undefined ? {} : { round });
+      await this.#coordinator.command(this.#jobId(), "validation", round === undefined ? {} : { round });
       await this.refresh();
-      return checkpoint;
     });
   }
 
@@ -233,74 +234,57 @@ export class TrainingApi {
     return this.#prefer({ gpuMemoryBudgetMiB });
   }
 
+  /** Another tab of this browser changed them. */
+  takePreferences() {
+    this.#state.preferences = this.#storage.preferences(this.#state.cores);
+    this.#state.changed();
+    void this.#control.call("preferences", { preferences: this.#state.preferences });
+  }
+
   // Files.
 
   /** Bound to the job at the call: still served after `leave`. @param {number} [round] @returns {Promise<File>} */
   exportCheckpoint(round) {
-    const job = this.#job();
     return this.#run(async () => {
-      const wanted = round ?? (await this.#latestRound(job.id));
-      return this.#coordinator.exportCheckpoint(job.id, job.name ?? job.info?.name ?? "job", wanted);
+      const { id, name } = this.#coordinatedJob();
+      const wanted = round ?? (await this.#latestRound(id));
+      return this.#coordinator.exportCheckpoint(id, name, wanted);
     });
   }
 
   /** @returns {Promise<File>} */
   exportModule() {
-    const job = this.#job();
-    return this.#run(() => this.#coordinator.exportModule(job.id, job.module));
-  }
-
-  /** Fill `state.job.checkpoints` with every checkpoint, page by page. */
-  loadCheckpoints() {
-    const { id } = this.#job();
-    return this.#run(() =>
-      this.#coordinator.checkpoints(id, (list, complete) => {
-        const job = this.#state.coordinated;
-        if (!job || job.id !== id) return;
-        job.checkpoints = list;
-        this.#state.checkpointsComplete = complete;
-        this.#state.changed();
-      }),
-    );
-  }
-
-  /** Hints may be lost: a job that still runs is looked at anyway. */
-  refreshIfRunning() {
-    const { coordinated } = this.#state;
-    if (coordinated && coordinated.status !== "completed") void this.refresh().catch((error) => this.#failed(error));
-  }
-
-  /** Fetch the watched job again; calls that come meanwhile are answered by one more fetch. @returns {Promise<void>} */
-  refresh() {
-    if (this.#refreshing) {
-      this.#again = true;
-      return this.#refreshing;
-    }
-    this.#refreshing = this.#refreshOnce().finally(() => {
-      this.#refreshing = null;
-      if (!this.#again) return;
-      this.#again = false;
-      void this.refresh().catch((error) => this.#failed(error));
+    return this.#run(async () => {
+      const { id, module } = this.#coordinatedJob();
+      return this.#coordinator.exportModule(id, module);
     });
-    return this.#refreshing;
   }
 
-  async #refreshOnce() {
-    const id = this.#watched;
-    if (!id) return;
-    this.#accept(id, await this.#coordinator.job(id));
+  /** Wait until `state.job.checkpoints` holds every checkpoint. */
+  loadCheckpoints() {
+    return this.#run(async () => {
+      if (!this.#following.wire) throw new Error("No job is open in this browser.");
+      await this.#following.loadCheckpoints();
+    });
   }
 
-  /** @param {string} id @param {Json | null} job */
-  #accept(id, job) {
-    if (!job || job.id !== id || this.#watched !== id) return;
-    const { checkpoints } = this.#state.coordinated ?? {};
-    // A job that carries no checkpoints of its own keeps the pages that were loaded.
-    this.#state.coordinated = { ...(checkpoints ? { checkpoints } : {}), ...job };
-    this.#state.changed();
+  /** What is kept for this person on the server, and by this browser. */
+  getStorageInventory() {
+    return this.#run(async () => {
+      const [server, browser] = await Promise.all([this.#coordinator.storage(), this.#control.call("storage")]);
+      return { server, browser };
+    });
   }
 
-  /** @param {Json} given */
+  refreshIfChanging() {
+    this.#following.refreshIfChanging();
+  }
+
+  refresh() {
+    return this.#following.refresh();
+  }
+
+  /** @param {Json} given @returns {Promise<import("../weei.js").TrainingJob>} */
   #create(given) {
     return this.#run(async () => {
       this.#state.preparing = true;
@@ -315,7 +299,8 @@ export class TrainingApi {
         });
         await this.#identity.as(() => this.#coordinator.command(jobId, "open"));
         await this.watch(jobId);
-        return this.#job();
+        await this.#control.call("poll");
+        return this.#jobState();
       } finally {
         this.#state.preparing = false;
       }
@@ -326,7 +311,7 @@ export class TrainingApi {
   #command(command, body, method) {
     return this.#run(async () => {
       const id = this.#jobId();
-      this.#accept(id, await this.#coordinator.command(id, command, body, method));
+      await this.#following.accept(id, await this.#coordinator.command(id, command, body, method));
     });
   }
 
@@ -342,21 +327,31 @@ export class TrainingApi {
 
   /** @param {string} id */
   async #latestRound(id) {
-    const answer = await this.#coordinator.read(id, "checkpoints?limit=1");
-    const [newest] = Array.isArray(answer) ? answer : answer.checkpoints;
+    const [newest] = await this.#coordinator.read(id, "checkpoints?limit=1");
     if (!newest) throw new Error("The job has no checkpoint yet.");
     return newest.artifact.round;
   }
 
-  #job() {
+  #jobState() {
     const { job } = this.#state.get();
-    if (!job) throw new Error("No job is open in this browser.");
+    if (!job) throw new Error("The job was closed in this browser meanwhile.");
     return job;
   }
 
+  #coordinatedJob() {
+    this.#jobId();
+    const { wire } = this.#following;
+    if (!wire) throw new Error("The job is still being read from the server; try again in a moment.");
+    return wire;
+  }
+
+  /** @returns {string} the job that a coordinator's command is about */
   #jobId() {
-    if (!this.#watched) throw new Error("Only the coordinator may do this, and no job of yours is open in this browser.");
-    return this.#watched;
+    const id = this.#following.coordinatedId;
+    if (id !== null) return id;
+    const { wire } = this.#following;
+    if (wire) throw new Error(`Only the coordinator may do this; this browser takes part in “${wire.name}” as a participant.`);
+    throw new Error("No job of yours is open in this browser: create one, or open a saved one.");
   }
 
   /**

@@ -95,11 +95,19 @@ export class ArtifactStore {
 
   /** Bytes kept now. */
   async size() {
-    let bytes = 0;
+    return (await this.inventory()).bytes;
+  }
+
+  /** What is kept now. */
+  async inventory() {
+    const kept = { files: 0, bytes: 0 };
     await this.#transaction("readonly", async (store) => {
-      await walk(store.index(BY_USE).openCursor(), (entry) => void (bytes += entry.bytes));
+      await walk(store.index(BY_USE).openCursor(), (entry) => {
+        kept.files += 1;
+        kept.bytes += entry.bytes;
+      });
     });
-    return bytes;
+    return kept;
   }
 
   /** Throw away what was used longest ago until at most `budgetBytes` are kept. @param {number} budgetBytes */
