@@ -14,7 +14,7 @@ from jobs.models import Attempt, Job, Round, Slot
 from jobs.selectors.status import passes_done, waiting_for_peer
 from jobs.services.auxiliary import filled_slots
 from jobs.services.settling import slot_item_id
-from jobs.services.texts import info_of, settings_in, settings_of
+from jobs.services.texts import info_of, runs_of, settings_in, settings_of
 from peers.models import Membership, Peer
 from weei_core import strict_json
 from weei_core.protocol import INLINE_WEIGHT_BYTES
@@ -51,6 +51,7 @@ def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
         "pausedByPeer": membership.paused_by_peer,
         "pausedByCoordinator": membership.paused_by_coordinator,
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
+        "wgsl": wgsl_of(job),
         "auxiliary": auxiliary_files(job),
         "unit": unit_of(job),
         "workers": chosen.workers,
@@ -66,6 +67,13 @@ def unit_of(job: Job) -> dict[str, str] | None:
     """What an experience model plays; None for a dataset job."""
     source = info_of(job).work_source
     return {"id": source.unit.id, "label": source.unit.label} if source else None
+
+
+def wgsl_of(job: Job) -> dict[str, Any]:
+    """Whether the job has shaders, and which: the coordinator may have left the package's archive out."""
+    shaders = runs_of(job).shaders
+    present = bool(shaders) and JobArtifact.objects.filter(job=job, kind=JobArtifact.Kind.ARCHIVE).exists()
+    return {"present": present, "sha256": list(shaders) if present else []}
 
 
 def auxiliary_files(job: Job) -> list[dict[str, Any]]:
@@ -107,7 +115,7 @@ def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
         "settings": settings_in(at.job, at.settings_text).train_text,
         "seed": slot.seed,
         "split": slot.split,
-        "backend": "cpu-wasm",
+        "backend": runs_of(at.job).cpu_backend,
         "secondsLeft": max(0, round((attempt.deadline - now).total_seconds())),
     }
 
@@ -143,6 +151,7 @@ def invitation_facts(membership: Membership) -> dict[str, Any]:
         "jobId": str(job.pk),
         "jobName": job.name,
         "coordinator": job.owner.get_username(),
+        "owner": str(job.coordinator_peer_id or ""),
         "owner": str(job.coordinator_peer_id or ""),
         "modelInfo": strict_json.loads(job.model_info_text),
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},

@@ -37,6 +37,7 @@ const METHODS = {
       ...options,
       environment: describeEnvironment(self.navigator),
       store: new ArtifactStore(),
+      gpu: /** @type {{gpu?: import("./training/gpu.js").Gpu}} */ (self.navigator).gpu,
       spawn,
       delegate: {
         changed: (state) => post(FromControl.state, { state }),

@@ -57,6 +57,8 @@ export interface PeerJob {
   pausedByPeer: boolean;
   pausedByCoordinator: boolean;
   module: NamedArtifact;
+  /** Shaders of the package's archive, when the coordinator gave it to the job. */
+  wgsl: { present: boolean; sha256: string[] };
   /** The slots that files fill. */
   auxiliary: AuxiliaryRef[];
   /** What an experience model plays; null for a dataset job. */
@@ -131,8 +133,8 @@ export interface Snapshot {
     logicalCores: number | "unknown";
   };
   execution: {
-    requested: string;
-    actual: string;
+    requested: DevicePreferences["backendPreference"];
+    actual: "cpu" | "gpu" | "hybrid" | "unknown";
     backend: string;
     fallbackReason: string | null;
     activeWorkers: number;
@@ -163,7 +165,7 @@ export interface Snapshot {
     lastProgressAt: number | null;
   };
   /** Latest values that the module reported while training; pages show them as progress. */
-  metrics?: Record<string, number> | null;
+  metrics: Record<string, number> | null;
 }
 
 export interface AssignmentFacts {

@@ -33,7 +33,7 @@ function controlListener(state, api, identity, control) {
     [FromControl.state]({ state: next }) {
       const { participation, snapshot, peerId, peerJob, sessionState, activeWorkers } = next;
       state.control = next;
-      if (snapshot) state.diagnostics.receive(peerId, { snapshot: { ...snapshot, metrics: participation.metrics }, connected: participation.connected });
+      if (snapshot) state.diagnostics.receive(peerId, { snapshot, connected: participation.connected });
       lock.want(activeWorkers > 0);
       void api.learnInvitations(next.invitations).catch(() => {});
       api.followPeer(peerJob);

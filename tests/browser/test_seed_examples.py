@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.own_page import OwnPage
-from tests.browser.people import CHUNKS, DIGITS, Coordinator
+from tests.browser.people import CHUNKS, DIGITS, Coordinator, Participant
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 CARTPOLE = DIGITS.parent / "cartpole"
@@ -138,3 +138,38 @@ def test_an_experience_job_is_created(mine, stack):
     mine.wait("s.job.status === 'completed'", 60)
     mine.call("training.leave()")
     assert mine.call("training.getState().job") is None
+
+
+def test_a_guest_that_is_online_is_invited_by_the_example_and_seen_by_both(mine, stack, chromium):
+    """`peers`, `invitations`, `progress` and `liveMetrics` with two browsers."""
+    choose(mine)
+    mine.call(
+        """() => training.createJob({
+          wasm: wasmInput.files[0], manifest: manifestInput.files[0], files: [...datasetInput.files],
+          settings: { epochs: 200, localEpochs: 2000, batchSize: 32, coordinatorParticipates: true },
+        })"""
+    )
+    link = mine.call("training.createInvitation()")["url"]
+    with Participant(chromium, "bob") as bob:
+        his = OwnPage(bob, stack)
+        his.call("(token) => training.openInvitation(token)", link.rstrip("/").rsplit("/", 1)[-1])
+        (entry,) = his.wait("s.invitations.length ? s.invitations : null")
+        assert entry[1]["invitation"]["owner"] == mine.call("training.getState().myPeerId")
+        his.call("(id) => training.decideInvitation(id, true)", entry[0])
+        me = his.call("training.getState().myPeerId")
+        mine.call("training.start()")
+        mine.wait("s.peers.includes(argument)", 60, me)
+        mine.wait("s.progress[argument]?.processedExamples > 0", 60, me)
+        mine.wait("s.liveMetrics[argument]?.length > 1", 60, me)
+        participant = his.wait("s.job?.slots.length ? s.job : null", 60)
+        assert participant["role"] == "participant" and set(participant["participants"]) == {me}
+        refused = his.call("training.start().then(() => null, (error) => error.message)")
+        assert "Only the coordinator may do this" in refused
+        his.open()
+        his.wait("s.job?.id === argument && s.participation.stage === 'training'", 60, entry[0])
+        mine.open()
+        mine.wait("s.job?.role === 'coordinator' && s.job.participants[argument].connected", 60, me)
+        his.call("training.leave()")
+    mine.call("training.pauseContribution()")
+    mine.call("training.finish()")
+    mine.call("training.leave()")
