@@ -152,7 +152,6 @@ def invitation_facts(membership: Membership) -> dict[str, Any]:
         "jobName": job.name,
         "coordinator": job.owner.get_username(),
         "owner": str(job.coordinator_peer_id or ""),
-        "owner": str(job.coordinator_peer_id or ""),
         "modelInfo": strict_json.loads(job.model_info_text),
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},
         "settings": strict_json.loads(job.settings_text),
