@@ -54,7 +54,7 @@ def authorize(request: HttpRequest) -> HttpResponse:
         if "allow" in request.POST:
             throttle.check("user-tokens", str(request.user.pk), GRANTS)
             throttle.count("user-tokens", str(request.user.pk))
-            context["made"], context["token"] = user_token_create(request.user, site, state, timezone.now())
+            _, context["token"] = user_token_create(request.user, site, state, timezone.now())
         return reachable(render(request, "peers/authorized.html", context), site.origin)
     return reachable(render(request, "peers/authorize.html", context), site.origin)
 

@@ -5,6 +5,7 @@
 import { FileUploads } from "./jobs/uploads.js";
 import { Http } from "./net/http.js";
 import { FromControl, ToControl } from "./protocol.js";
+import { spawnModule } from "./spawn.js";
 import { ArtifactStore } from "./store/artifacts.js";
 import { describeEnvironment } from "./training/environment.js";
 import { TrainingSession } from "./training/session.js";
@@ -20,7 +21,7 @@ let uploading = null;
 /** @param {string} type @param {Record<string, unknown>} body */
 const post = (type, body) => self.postMessage({ type, ...body });
 
-const spawn = () => new Worker(new URL("./train-worker.js", import.meta.url), { type: "module", name: "weei-training" });
+const spawn = () => spawnModule(new URL("./train-worker.js", import.meta.url), "weei-training");
 
 /** @returns {TrainingSession} */
 function current() {
@@ -30,14 +31,14 @@ function current() {
 
 /** What a page may call, by name. @type {Record<string, (args: any) => unknown>} */
 const METHODS = {
-  /** @param {Pick<import("./training/session.js").SessionOptions, "base" | "peer" | "train" | "watch" | "preferences">} options */
+  /** @param {Pick<import("./training/session.js").SessionOptions, "base" | "peer" | "user" | "train" | "watch" | "preferences">} options */
   connect(options) {
     session?.stop();
     session = new TrainingSession({
       ...options,
       environment: describeEnvironment(self.navigator),
-      store: new ArtifactStore(),
       gpu: /** @type {{gpu?: import("./training/gpu.js").Gpu}} */ (self.navigator).gpu,
+      store: new ArtifactStore(),
       spawn,
       delegate: {
         changed: (state) => post(FromControl.state, { state }),
@@ -51,6 +52,12 @@ const METHODS = {
   disconnect() {
     session?.stop();
     session = null;
+  },
+
+  /** @returns {boolean} whether there is a session that goes on */
+  user({ user }) {
+    session?.setUser(user);
+    return session !== null;
   },
 
   watch: ({ jobId }) => current().watch(jobId),

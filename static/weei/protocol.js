@@ -54,7 +54,7 @@ const is = {
  */
 const FIELDS = {
   client: {
-    hello: { protocol: "whole", token: "token", train: "flag", session: "whole?", attemptId: "uuid?", watch: "uuid?" },
+    hello: { protocol: "whole", token: "token", train: "flag", session: "whole?", attemptId: "uuid?", watch: "uuid?", user: "token?" },
     heartbeat: {},
     diagnostics: { snapshot: "object" },
     watch: { jobId: "uuid|null" },

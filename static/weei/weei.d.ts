@@ -14,6 +14,14 @@ export interface Weei {
   widgetsApi: WidgetsApi;
   /** Hide or show whatever window of Weei is open. Training goes on. */
   setVisibility(visible: boolean): void;
+  /** Why `widgetsApi.get()` answers `undefined` on this page, as a sentence; `null` when it does not. */
+  readonly reason: string | null;
+  /** On another site's page: the name of the person for whom it acts, or `null`. */
+  readonly user: string | null;
+  /** On another site's page: a popup of Weei asks the person. To be called while a click is handled. */
+  signIn(): Promise<void>;
+  /** This page forgets the person, and the server its token. */
+  signOut(): Promise<void>;
 }
 
 export interface WidgetsApi {
@@ -448,4 +456,21 @@ export interface DraftState {
   total: number;
   error: string | null;
   jobId: string | null;
+}
+
+export interface TrainingDebugEvent {
+  /** ISO 8601 */
+  at: string;
+  event: string;
+  details?: Record<string, unknown>;
+}
+
+export interface TrainingDebugLogFile {
+  schemaVersion: 2;
+  exportedAt: string;
+  baseline: {
+    phases: Record<string, { count: number; minMs: number; avgMs: number; p50Ms: number; maxMs: number }>;
+    idle: { samples: number; totalMs: number; avgMs: number };
+  };
+  events: TrainingDebugEvent[];
 }

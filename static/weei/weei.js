@@ -3,14 +3,17 @@
  */
 import { ControlClient } from "./api/control-client.js";
 import { DiagnosticsBoard } from "./api/diagnostics.js";
-import { csrfToken, meta, PageHints, WakeLock } from "./api/page.js";
+import { HostPolicy } from "./api/host-policy.js";
+import { csrfHeaders, meta, PageHints, WakeLock } from "./api/page.js";
 import { PeerIdentity } from "./api/peer.js";
+import { Site } from "./api/site.js";
 import { StateStore } from "./api/state.js";
 import { DeviceStorage, PREFERENCES } from "./api/storage.js";
 import { TrainingApi } from "./api/training.js";
 import { Widgets } from "./api/widgets.js";
 import { Http } from "./net/http.js";
 import { FromControl } from "./protocol.js";
+import { spawnModule } from "./spawn.js";
 import { logicalCores } from "./training/workers.js";
 
 const REFRESH_MS = 15_000;
@@ -68,31 +71,53 @@ async function build() {
   const storage = new DeviceStorage(localStorageOrNone());
   const cores = logicalCores(navigator);
   const state = new StateStore({ diagnostics: new DiagnosticsBoard(), preferences: storage.preferences(cores), cores });
-  const spawn = () => new Worker(new URL("./control-worker.js", import.meta.url), { type: "module", name: "weei-control" });
+  const spawn = () => spawnModule(new URL("./control-worker.js", import.meta.url), "weei-control");
   /** @type {(message: any) => void} */
   let listener = () => {};
   const control = new ControlClient(spawn, (message) => listener(message));
-  const http = new Http({ base, headers: () => ({ "X-CSRFToken": csrfToken(), ...identity.headers() }) });
+  const http = new Http({ base, headers: () => ({ ...csrfHeaders(base), ...identity.headers() }) });
   const watch = meta("weei-watch");
   const connect = (/** @type {{peerId: string, token: string}} */ peer) =>
-    control.call("connect", { base, peer, train: meta("weei-train") !== "off", watch, preferences: state.preferences });
+    control.call("connect", { base, peer, user: storage.user(), train: meta("weei-train") !== "off", watch, preferences: state.preferences });
   const identity = new PeerIdentity({ storage, http, connect });
+  const site = new Site({ http, storage, policy: new HostPolicy(base, document), page: window, tryWorker: () => control.call("disconnect") });
+  await site.learn();
   const training = new TrainingApi({ state, control, http, identity, storage });
   listener = controlListener(state, training, identity, control);
   const peer = identity.known();
-  if (peer) void connect(peer);
-  if (watch) void training.watch(watch).catch((error) => reportError(error));
+  if (peer && site.training) void connect(peer);
+  if (watch && site.training) void training.watch(watch).catch((error) => reportError(error));
   setInterval(() => training.refreshIfChanging(), REFRESH_MS);
   window.addEventListener("storage", ({ key }) => {
     if (key === PREFERENCES) training.takePreferences();
   });
-  const widgets = new Widgets({ training, site: { training: true, reason: null }, base });
+  /** The running session goes on as the other person, or as nobody. @param {() => Promise<void>} change */
+  const changeUser = async (change) => {
+    await change();
+    const running = await control.call("user", { user: storage.user() });
+    const known = identity.known();
+    if (!running && known && site.training) await connect(known);
+  };
+  const widgets = new Widgets({ training, site, base });
   return Object.freeze({
     widgetsApi: Object.freeze({
       get: (/** @type {string} */ id) => widgets.get(id),
       enable: (/** @type {string} */ id) => widgets.enable(id),
     }),
     setVisibility: (/** @type {boolean} */ visible) => widgets.setVisibility(visible),
+    get reason() {
+      return site.reason;
+    },
+    get user() {
+      return site.user;
+    },
+    signIn: () => changeUser(() => site.signIn()),
+    signOut: () =>
+      changeUser(async () => {
+        // Whose job this page watches is the person's matter, and nobody is signed in any more.
+        await training.watch(null);
+        await site.signOut();
+      }),
   });
 }
 

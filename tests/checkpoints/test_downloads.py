@@ -192,6 +192,8 @@ def test_a_store_with_addresses_of_its_own_may_serve_itself(world, settings, mon
     answer = get(world, BIG)
     assert (answer.status, answer.headers["location"]) == (302, "https://bucket.example/x")
     assert seen == [(sha(BIG), 60)]
+    # A page of another site could not follow to a third one.
+    assert get(world, BIG, {**bearer(world.token), "Origin": "https://school.example"}).status == 200
     Membership.objects.update(state=State.LEFT)
     assert get(world, BIG).status == 403
 

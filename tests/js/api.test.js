@@ -10,7 +10,7 @@ import { DeviceStorage } from "../../static/weei/api/storage.js";
 import { TrainingApi } from "../../static/weei/api/training.js";
 import { FileUploads } from "../../static/weei/jobs/uploads.js";
 import { Http } from "../../static/weei/net/http.js";
-import { FakeTus, until } from "./fakes.js";
+import { FakeTus, settled, until } from "./fakes.js";
 import { wireCheckpoint, wireJob } from "./wire.js";
 import { JOB, problem } from "./world.js";
 
@@ -243,6 +243,38 @@ test("a browser that is the coordinator's device shows its job again after a rel
   assert.deepEqual([training.getState().job?.role, training.getState().error], ["participant", undefined]);
   training.followPeer(null);
   await until(() => !training.getState().job);
+});
+
+test("a job opened here is shown until this browser is not its device any more, one that is watched until it is told otherwise", async () => {
+  const device = { ...JOB, role: "coordinator" };
+  await training.openJob(JOB.id);
+  training.followPeer(null);
+  assert.equal(training.getState().job?.id, JOB.id, "not yet told of it");
+  const before = calls.length;
+  training.followPeer(device);
+  await until(() => calls.length > before);
+  assert.equal(training.getState().job?.id, JOB.id, "shown all the time");
+  training.followPeer(null);
+  await until(() => !training.getState().job);
+  await training.watch(JOB.id);
+  training.followPeer(device);
+  training.followPeer(null);
+  assert.equal(training.getState().job?.id, JOB.id);
+});
+
+test("a job that was left is not shown again by what was last told of this browser", async () => {
+  storage.setPeer({ peerId: "me", token: "t" });
+  answers[`/api/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
+  const device = { ...JOB, role: "coordinator" };
+  await training.openJob(JOB.id);
+  training.followPeer(device);
+  const leaving = training.leave();
+  training.followPeer({ ...device, round: 9 });
+  await leaving;
+  assert.ok(control.findIndex(([method]) => method === "poll") < control.findLastIndex(([method]) => method === "watch"));
+  training.followPeer(null);
+  await settled();
+  assert.equal(training.getState().job, undefined);
 });
 
 test("the inventory tells what the server and this browser keep", async () => {

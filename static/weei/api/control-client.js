@@ -33,13 +33,12 @@ export class ControlClient {
 
   /** @param {string} method @param {object} [args] @returns {Promise<any>} */
   call(method, args = {}) {
-    const worker = this.#ensure();
     this.#calls += 1;
     const id = this.#calls;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
       try {
-        worker.postMessage({ type: ToControl.call, id, method, args });
+        this.#ensure().postMessage({ type: ToControl.call, id, method, args });
       } catch (error) {
         this.#pending.delete(id);
         reject(error);

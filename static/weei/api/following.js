@@ -9,6 +9,7 @@ const NOT_MINE = ["unauthorized", "signed_out", "forbidden", "not_found"];
 
 export class Following {
   /** What this browser took part in when it was last told. */ #seen = "";
+  /** Whether the page was told which job to watch. */ #pinned = false;
   #look = new Throttle(() => void this.refresh().catch((error) => this.#failed(error)), LOOK_GAP_MS);
   #live;
   #state;
@@ -41,32 +42,48 @@ export class Following {
     return this.#live.wire;
   }
 
-  /** A job that the signed-in person coordinates, or none. @param {string | null} id */
+  /** A job that the signed-in person coordinates, whatever this browser takes part in; or none. @param {string | null} id */
   async watch(id) {
-    this.#state.diagnostics.clear();
+    this.#pinned = id !== null;
+    await this.#coordinate(id);
+  }
+
+  /** A job that this browser was just made the coordinator's device of: shown as long as it is. @param {string} id */
+  async open(id) {
+    this.#pinned = false;
+    await this.#coordinate(id);
+  }
+
+  /** @param {string | null} id */
+  async #coordinate(id) {
     this.#seen = "";
+    this.#state.diagnostics.clear();
     await this.#live.follow(id === null ? null : coordinated(id));
     if (this.#identity.known()) await this.#control.call("watch", { jobId: id });
   }
 
-  /** A page that coordinates no job shows the one that this browser takes part in. @param {import("../types.js").PeerJob | null} peerJob */
+  /** A page that was told to watch no job shows the one that this browser takes part in. @param {import("../types.js").PeerJob | null} peerJob */
   async followPeer(peerJob) {
-    if (this.coordinatedId !== null) return;
     const seen = peerJob ? [peerJob.id, peerJob.role, peerJob.status, peerJob.round, peerJob.state].join() : "";
     const before = this.#seen;
-    if (seen === before) return;
+    if (this.#pinned || seen === before) return;
     this.#seen = seen;
-    if (peerJob && before.startsWith(`${peerJob.id},${peerJob.role},`)) return this.#look.call();
-    this.#state.diagnostics.clear();
-    if (!peerJob) return this.#live.follow(null);
-    if (peerJob.role !== "coordinator") return this.#live.follow(takenPartIn());
+    if (!peerJob) return this.#coordinate(null);
+    const { id, role } = peerJob;
+    if (before.startsWith(`${id},${role},`) || (role === "coordinator" && id === this.coordinatedId)) return this.#look.call();
+    if (role !== "coordinator") return this.#takePart();
     try {
-      await this.watch(peerJob.id);
+      await this.#coordinate(id);
     } catch (error) {
       if (!NOT_MINE.includes(/** @type {{code: string}} */ (error).code)) throw error;
-      this.#seen = seen;
-      await this.#live.follow(takenPartIn());
+      await this.#takePart();
     }
+    this.#seen = seen;
+  }
+
+  async #takePart() {
+    this.#state.diagnostics.clear();
+    await this.#live.follow(takenPartIn());
   }
 
   refresh() {

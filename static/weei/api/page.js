@@ -9,8 +9,13 @@ export function meta(name) {
   return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? null;
 }
 
-/** Django's token, from the page or the cookie. @returns {string} */
-export function csrfToken() {
+/** Beside the session's cookie, which only our own pages have. @param {string} base our own origin @returns {Record<string, string>} */
+export function csrfHeaders(base) {
+  return location.origin === base ? { "X-CSRFToken": csrfToken() } : {};
+}
+
+/** Django's token, from the page or the cookie. */
+function csrfToken() {
   return meta("csrf-token") ?? cookieToken(document.cookie, location.port || "80") ?? "";
 }
 

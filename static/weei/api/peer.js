@@ -1,4 +1,5 @@
 /** This browser as a guest peer: asked for once, remembered, thrown away when the server does not know it any more. */
+import { credentials } from "../net/credentials.js";
 
 /** @typedef {{peerId: string, token: string}} Peer */
 
@@ -24,8 +25,7 @@ export class PeerIdentity {
 
   /** @returns {Record<string, string>} */
   headers() {
-    const peer = this.known();
-    return peer ? { Authorization: `Bearer ${peer.token}` } : {};
+    return credentials(this.known(), this.#storage.user());
   }
 
   /** @returns {Promise<Peer>} */

@@ -1,11 +1,12 @@
 /** What a trained model answers, asked from a page: each prediction on a fresh instance, in a Worker that can be ended. */
 import { compileModule } from "../host/module.js";
 import { isObject } from "../host/results.js";
+import { spawnModule } from "../spawn.js";
 import { RunError, TrainingRunner } from "../training/runner.js";
 
 const TIME_LIMIT_SECONDS = 60;
 
-const spawnWorker = () => new Worker(new URL("../train-worker.js", import.meta.url), { type: "module", name: "weei-prediction" });
+const spawnWorker = () => spawnModule(new URL("../train-worker.js", import.meta.url), "weei-prediction");
 
 /** @typedef {{module: Blob, weights: Blob, auxiliary?: {id: string, bytes: Blob}[]}} Files `auxiliary` in the model's declared order */
 

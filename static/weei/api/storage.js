@@ -2,6 +2,7 @@
 import { checkWorkerLimit, isWorkerLimit, MOST_WORKERS } from "../training/workers.js";
 
 const PEER = "weei.peer";
+const USER = "weei.user";
 export const PREFERENCES = "weei.preferences";
 const BACKENDS = ["auto", "cpu", "gpu", "hybrid"];
 
@@ -25,6 +26,17 @@ export class DeviceStorage {
   /** @param {{peerId: string, token: string} | null} peer */
   setPeer(peer) {
     this.#write(PEER, peer);
+  }
+
+  /** @returns {string | null} the token of the person who signed in on this page of another site */
+  user() {
+    const token = this.#read(USER);
+    return typeof token === "string" ? token : null;
+  }
+
+  /** @param {string | null} token */
+  setUser(token) {
+    this.#write(USER, token);
   }
 
   /** @param {number | "unknown"} cores @returns {DevicePreferences} */

@@ -62,9 +62,7 @@ export class TrainingApi {
   /** This browser becomes the coordinator's device. @param {string} id */
   openJob(id) {
     return this.#run(async () => {
-      await this.#identity.as(() => this.#coordinator.command(id, "open"));
-      await this.watch(id);
-      await this.#control.call("poll");
+      await this.#openHere(id);
       return this.#jobState();
     });
   }
@@ -109,8 +107,9 @@ export class TrainingApi {
       const id = this.#following.coordinatedId;
       if (id !== null) {
         await this.#coordinator.command(id, "leave");
-        await this.watch(null);
+        // First, or what was last told of this browser would show the job again.
         if (this.#identity.known()) await this.#control.call("poll");
+        await this.watch(null);
       } else {
         await this.#control.call("leave");
       }
@@ -297,14 +296,19 @@ export class TrainingApi {
           this.#state.draft = draft;
           this.#state.changed();
         });
-        await this.#identity.as(() => this.#coordinator.command(jobId, "open"));
-        await this.watch(jobId);
-        await this.#control.call("poll");
+        await this.#openHere(jobId);
         return this.#jobState();
       } finally {
         this.#state.preparing = false;
       }
     });
+  }
+
+  /** @param {string} id */
+  async #openHere(id) {
+    await this.#identity.as(() => this.#coordinator.command(id, "open"));
+    await this.#following.open(id);
+    await this.#control.call("poll");
   }
 
   /** @param {string} command @param {object} [body] @param {string} [method] */

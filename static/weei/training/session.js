@@ -3,13 +3,14 @@
  * truth; everything here follows from the last state that came, by whatever way.
  */
 import { Client, POLL_SECONDS, PROTOCOL_VERSION, Server } from "../protocol.js";
+import { credentials } from "../net/credentials.js";
 import { Http } from "../net/http.js";
 import { PeerSocket } from "../net/socket.js";
 import { JobArtifacts } from "./artifacts.js";
 import { Assignments } from "./assignments.js";
 import { Contact } from "./contact.js";
-import { participationOf } from "./participation.js";
 import { probeGpu } from "./gpu.js";
+import { participationOf } from "./participation.js";
 import { Poller } from "./poller.js";
 import { WorkerPool } from "./pool.js";
 import { Preparation } from "./preparation.js";
@@ -23,7 +24,7 @@ import { deviceWorkers } from "./workers.js";
 /** @typedef {import("../types.js").ControlState} ControlState */
 /** @typedef {{changed(state: ControlState): void, hint(jobId: string, what: string[]): void, live(jobId: string, peers: Record<string, any>): void}} SessionDelegate */
 /**
- * @typedef {{base: string, peer: {peerId: string, token: string}, train: boolean, watch?: string | null,
+ * @typedef {{base: string, peer: {peerId: string, token: string}, train: boolean, watch?: string | null, user?: string | null,
  *   environment: import("../types.js").Environment, preferences: import("../types.js").DevicePreferences,
  *   store: import("./artifacts.js").Store, spawn: () => import("./runner.js").WorkerLike, delegate: SessionDelegate,
  *   gpu?: import("./gpu.js").Gpu, fetch?: typeof globalThis.fetch, WebSocket?: typeof globalThis.WebSocket, now?: () => number, wall?: () => number, httpStack?: unknown}} SessionOptions
@@ -48,8 +49,9 @@ export class TrainingSession {
   /** @type {Assignments} */ #assignments;
   /** @type {Readiness} */ #readiness;
   /** @type {string | null} the job that the running socket was told to watch */ #watched = null;
-  #train;
   #probed = false;
+  #train;
+  #user;
   #watch;
   #options;
 
@@ -58,6 +60,7 @@ export class TrainingSession {
     const { base, peer, environment, preferences, fetch, WebSocket, httpStack, now = () => performance.now(), wall = Date.now } = options;
     this.#options = options;
     this.#train = options.train;
+    this.#user = options.user ?? null;
     this.#watch = options.watch ?? null;
     this.#toPage = new Throttle(() => options.delegate.changed(this.state()), PAGE_GAP_MS);
     this.#toServer = new Throttle(() => this.#sendSnapshot(), SNAPSHOT_GAP_MS);
@@ -66,7 +69,7 @@ export class TrainingSession {
     this.transfers = new TransferLog({ now, changed: () => this.#toPage.call() });
     const workers = () => deviceWorkers(this.diagnostics.preferences.maxLocalWorkers, environment.logicalCores);
     this.pool = new WorkerPool(options.spawn, workers);
-    const http = new Http({ base, fetch, headers: () => ({ Authorization: `Bearer ${peer.token}` }) });
+    const http = new Http({ base, fetch, headers: () => credentials(peer, this.#user) });
     this.http = http;
     const artifacts = new JobArtifacts({ http, store: options.store, transfers: this.transfers, peerId: () => peer.peerId });
     const url = new URL("/ws/peer", base);
@@ -145,6 +148,12 @@ export class TrainingSession {
     if (this.#socket.send({ type: Client.watch, jobId })) this.#watched = jobId;
   }
 
+  /** For whom this page of another site acts from now on. @param {string | null} user a token */
+  setUser(user) {
+    this.#user = user;
+    this.#socket.restart();
+  }
+
   /** Take the training over from whichever tab has it now. */
   trainHere() {
     this.#train = true;
@@ -202,6 +211,7 @@ export class TrainingSession {
       ...(this.#train && this.#session !== null ? { session: this.#session } : {}),
       ...(held ? { attemptId: held } : {}),
       ...(this.#watch ? { watch: this.#watch } : {}),
+      ...(this.#user ? { user: this.#user } : {}),
     };
   }
 
@@ -290,6 +300,8 @@ export class TrainingSession {
 
   /** @param {PeerState} state */
   #follow({ job, assignment }) {
+    if (job) this.diagnostics.enterJob(job);
+    if (job?.trains) this.#probeGpu();
     if (!job) this.#preparation.abort();
     if (!job || job.pausedByPeer || job.pausedByCoordinator) {
       this.#assignments.drop(job ? "The contribution is paused." : "The job has ended for this device.");
@@ -300,8 +312,6 @@ export class TrainingSession {
     if (assignment && this.#assignments.knows(assignment)) return;
     this.#assignments.drop("The server gave this work to somebody else or took it back.");
     if (assignment) this.#assignments.begin(job, assignment);
-    if (job) this.diagnostics.enterJob(job);
-    if (job?.trains) this.#probeGpu();
     else this.#rest(job);
   }
 
