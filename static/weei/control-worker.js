@@ -44,6 +44,7 @@ const METHODS = {
         changed: (state) => post(FromControl.state, { state }),
         hint: (jobId, what) => post(FromControl.hint, { jobId, what }),
         live: (jobId, peers) => post(FromControl.live, { jobId, peers }),
+        log: (event, details, at) => post(FromControl.log, { event, details, at }),
       },
     });
     session.start();

@@ -27,7 +27,7 @@ export const TOPICS = Object.freeze(["status", "round", "participants", "checkpo
 /** page → control Worker. A `call` is answered by exactly one `answer` with its id. */
 export const ToControl = Object.freeze({ call: "call" });
 /** control Worker → page */
-export const FromControl = Object.freeze({ state: "state", hint: "hint", live: "live", upload: "upload", answer: "answer" });
+export const FromControl = Object.freeze({ state: "state", hint: "hint", live: "live", log: "log", upload: "upload", answer: "answer" });
 /** control Worker, or a page that predicts → training Worker, and back */
 export const ToTrainer = Object.freeze({ train: "train", inspect: "inspect", predict: "predict" });
 export const FromTrainer = Object.freeze({ stage: "stage", progress: "progress", result: "result", failed: "failed" });

@@ -2,10 +2,12 @@
  * The browser's door to Weei: `await window.weeiReady`, or `await loadWeei()`. The one place where the page's parts are wired together.
  */
 import { ControlClient } from "./api/control-client.js";
+import { DebugLog } from "./api/debug-log.js";
 import { DiagnosticsBoard } from "./api/diagnostics.js";
 import { HostPolicy } from "./api/host-policy.js";
 import { csrfHeaders, meta, PageHints, WakeLock } from "./api/page.js";
 import { PeerIdentity } from "./api/peer.js";
+import { ServerEvents } from "./api/server-events.js";
 import { Site } from "./api/site.js";
 import { StateStore } from "./api/state.js";
 import { DeviceStorage, PREFERENCES } from "./api/storage.js";
@@ -27,8 +29,9 @@ function localStorageOrNone() {
   }
 }
 
-/** @param {StateStore} state @param {TrainingApi} api @param {PeerIdentity} identity @param {ControlClient} control */
-function controlListener(state, api, identity, control) {
+/** @param {{state: StateStore, training: TrainingApi, identity: PeerIdentity, control: ControlClient, http: Http, log: DebugLog}} parts */
+function controlListener({ state, training: api, identity, control, http, log }) {
+  const serverEvents = new ServerEvents({ log, http });
   const hints = new PageHints();
   const lock = new WakeLock();
   /** @type {Record<string, (message: any) => void>} */
@@ -47,6 +50,7 @@ function controlListener(state, api, identity, control) {
     },
     [FromControl.hint]({ jobId, what }) {
       hints.hint(jobId, what);
+      serverEvents.hint(jobId, what);
       void api.refresh().catch(() => {});
     },
     [FromControl.live]({ peers }) {
@@ -56,10 +60,12 @@ function controlListener(state, api, identity, control) {
       state.upload = files;
     },
     died({ message }) {
+      log.record("error", { message });
       state.error = message;
     },
   };
-  return (/** @type {{type: string}} */ message) => {
+  return (/** @type {{type: string} & Record<string, any>} */ message) => {
+    if (message.type === FromControl.log) return log.record(message.event, message.details, message.at);
     handlers[message.type]?.(message);
     state.changed();
   };
@@ -69,6 +75,7 @@ function controlListener(state, api, identity, control) {
 async function build() {
   const base = new URL(import.meta.url).origin;
   const storage = new DeviceStorage(localStorageOrNone());
+  const log = new DebugLog({ storage: localStorageOrNone() });
   const cores = logicalCores(navigator);
   const state = new StateStore({ diagnostics: new DiagnosticsBoard(), preferences: storage.preferences(cores), cores });
   const spawn = () => spawnModule(new URL("./control-worker.js", import.meta.url), "weei-control");
@@ -82,8 +89,8 @@ async function build() {
   const identity = new PeerIdentity({ storage, http, connect });
   const site = new Site({ http, storage, policy: new HostPolicy(base, document), page: window, tryWorker: () => control.call("disconnect") });
   await site.learn();
-  const training = new TrainingApi({ state, control, http, identity, storage });
-  listener = controlListener(state, training, identity, control);
+  const training = new TrainingApi({ state, control, http, identity, storage, log });
+  listener = controlListener({ state, training, identity, control, http, log });
   const peer = identity.known();
   if (peer && site.training) void connect(peer);
   if (watch && site.training) void training.watch(watch).catch((error) => reportError(error));
@@ -112,12 +119,7 @@ async function build() {
       return site.user;
     },
     signIn: () => changeUser(() => site.signIn()),
-    signOut: () =>
-      changeUser(async () => {
-        // Whose job this page watches is the person's matter, and nobody is signed in any more.
-        await training.watch(null);
-        await site.signOut();
-      }),
+    signOut: () => changeUser(() => site.signOut()),
   });
 }
 

@@ -9,6 +9,7 @@ import { PeerSocket } from "../net/socket.js";
 import { JobArtifacts } from "./artifacts.js";
 import { Assignments } from "./assignments.js";
 import { Contact } from "./contact.js";
+import { DeviceEvents } from "./events.js";
 import { probeGpu } from "./gpu.js";
 import { participationOf } from "./participation.js";
 import { Poller } from "./poller.js";
@@ -22,7 +23,10 @@ import { deviceWorkers } from "./workers.js";
 
 /** @typedef {import("../types.js").PeerState} PeerState */
 /** @typedef {import("../types.js").ControlState} ControlState */
-/** @typedef {{changed(state: ControlState): void, hint(jobId: string, what: string[]): void, live(jobId: string, peers: Record<string, any>): void}} SessionDelegate */
+/**
+ * @typedef {{changed(state: ControlState): void, hint(jobId: string, what: string[]): void, live(jobId: string, peers: Record<string, any>): void,
+ *   log: import("./events.js").Told}} SessionDelegate
+ */
 /**
  * @typedef {{base: string, peer: {peerId: string, token: string}, train: boolean, watch?: string | null, user?: string | null,
  *   environment: import("../types.js").Environment, preferences: import("../types.js").DevicePreferences,
@@ -66,16 +70,22 @@ export class TrainingSession {
     this.#toServer = new Throttle(() => this.#sendSnapshot(), SNAPSHOT_GAP_MS);
     this.contact = new Contact({ now, wall });
     this.diagnostics = new Diagnostics({ environment, preferences, now, wall });
-    this.transfers = new TransferLog({ now, changed: () => this.#toPage.call() });
+    this.events = new DeviceEvents({ now, wall, told: options.delegate.log, about: () => this.diagnostics.assignment });
+    this.transfers = new TransferLog({
+      now,
+      changed: () => this.#toPage.call(),
+      failed: (artifactId, message) => this.events.tell("transfer.failed", { artifactId, message }),
+    });
     const workers = () => deviceWorkers(this.diagnostics.preferences.maxLocalWorkers, environment.logicalCores);
     this.pool = new WorkerPool(options.spawn, workers);
     const http = new Http({ base, fetch, headers: () => credentials(peer, this.#user) });
     this.http = http;
-    const artifacts = new JobArtifacts({ http, store: options.store, transfers: this.transfers, peerId: () => peer.peerId });
+    const artifacts = new JobArtifacts({ http, store: options.store, transfers: this.transfers, events: this.events, peerId: () => peer.peerId });
     const url = new URL("/ws/peer", base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
     this.#socket = new PeerSocket({ url: url.href, delegate: this, ...(WebSocket ? { WebSocket } : {}) });
-    const parts = { artifacts, http, pool: this.pool, transfers: this.transfers, contact: this.contact, diagnostics: this.diagnostics };
+    const { pool, transfers, contact, diagnostics, events } = this;
+    const parts = { artifacts, http, pool, transfers, contact, diagnostics, events };
     const told = this.#listeners();
     this.#poller = new Poller({ http, ...told, heard: () => this.contact.heard() });
     this.#readiness = new Readiness({ ...parts, ...told, workers });
@@ -227,12 +237,16 @@ export class TrainingSession {
   }
 
   socketDown() {
-    if (this.#sessionState === "connected") this.#sessionState = "connecting";
+    if (this.#sessionState === "connected") {
+      this.#sessionState = "connecting";
+      this.events.tell("connection.lost");
+    }
     this.#toPage.call();
   }
 
   /** @param {"replaced" | "unauthorized" | "protocol"} reason */
   socketRefused(reason) {
+    this.events.tell("connection.refused", { reason });
     this.#endWork("Another tab of this browser trains now.");
     this.#train = false;
     this.#session = null;
@@ -246,6 +260,7 @@ export class TrainingSession {
   /** @param {import("../types.js").Welcome} message */
   #welcomed(message) {
     if (message.protocol !== PROTOCOL_VERSION) return this.#outdated();
+    this.events.tell("connection.made", { trains: this.#train });
     if (this.#train) this.#session = message.session;
     if (this.#sessionState !== "replaced") this.#sessionState = "connected";
     this.diagnostics.sequence = Math.max(this.diagnostics.sequence, message.sequence);
@@ -281,6 +296,7 @@ export class TrainingSession {
 
   /** A machine that slept asks before it does anything. @param {number} gapMs */
   #woke(gapMs) {
+    this.events.tell("device.woke", { gapMs: Math.round(gapMs) });
     if (gapMs > POLL_SECONDS * 1000) this.#socket.restart();
     void this.#poller.poll();
     this.#toServer.call();
@@ -340,12 +356,14 @@ export class TrainingSession {
   /** @param {boolean} changed */
   #changed(changed) {
     if (!changed) return;
+    this.events.stage(this.diagnostics.clock);
     this.#toServer.call();
     this.#toPage.call();
   }
 
   /** @param {string} message */
   #fail(message) {
+    this.events.tell("error", { message });
     this.diagnostics.fail(message);
     this.#changed(true);
   }
