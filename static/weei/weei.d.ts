@@ -70,6 +70,11 @@ export interface DistributedTraining {
   exportCheckpoint(round?: number): Promise<File>;
   exportModule(): Promise<File>;
 
+  /** What this browser profile did, oldest first: at most 1,000 events. */
+  getDebugLog(): TrainingDebugEvent[];
+  clearDebugLog(): void;
+  exportDebugLog(): File;
+
   listSavedJobs(): Promise<SavedJob[]>;
   openJob(id: string): Promise<TrainingJob>;
   watch(id: string | null): Promise<void>;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
 import { CommandError, ControlClient } from "../../static/weei/api/control-client.js";
+import { DebugLog } from "../../static/weei/api/debug-log.js";
 import { DiagnosticsBoard } from "../../static/weei/api/diagnostics.js";
 import { cookieToken } from "../../static/weei/api/page.js";
 import { PeerIdentity } from "../../static/weei/api/peer.js";
@@ -65,7 +66,7 @@ beforeEach(() => {
   storage = new DeviceStorage(undefined);
   identity = new PeerIdentity({ storage, http, connect: async (peer) => void control.push(["connect", peer]) });
   state = new StateStore({ diagnostics: new DiagnosticsBoard(), preferences: storage.preferences(2), cores: 2 });
-  training = new TrainingApi({ state, control: client, http, identity, storage });
+  training = new TrainingApi({ state, control: client, http, identity, storage, log: new DebugLog({ storage: undefined }) });
 });
 
 const file = (/** @type {string} */ name, text = name) => new File([text], name);
@@ -346,4 +347,14 @@ test("the file that could not be sent is the one that tells why", async () => {
   const uploads = new FileUploads([file("a"), file("b")], { http, changed: () => {}, httpStack: tus });
   await assert.rejects(uploads.run(), { code: "too_large" });
   assert.equal(uploads.progress.filter(({ error }) => error === "At most 256 MB.").length, 1);
+});
+
+test("what failed stands in the debug log, which can be read, exported and deleted", async () => {
+  answers[`/api/jobs/${JOB.id}`] = () => problem(404, "not_found");
+  await assert.rejects(training.openJob(JOB.id));
+  const [event] = training.getDebugLog();
+  assert.deepEqual([event?.event, event?.details], ["error", { message: "Refused: not_found." }]);
+  assert.deepEqual(JSON.parse(await training.exportDebugLog().text()).events, training.getDebugLog());
+  training.clearDebugLog();
+  assert.deepEqual(training.getDebugLog(), []);
 });

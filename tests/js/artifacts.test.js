@@ -10,6 +10,7 @@ import { TransferLog } from "../../static/weei/training/transfers.js";
 import { Http } from "../../static/weei/net/http.js";
 import { sha256 } from "../../static/weei/hash.js";
 
+const silent = { began: () => () => {} };
 const blobOf = (/** @type {string} */ text) => new Blob([text]);
 
 test("keeps Blobs by hash over a reload", async () => {
@@ -109,7 +110,7 @@ function jobArtifacts(store, served) {
     return new Response(served);
   };
   const http = new Http({ base: "http://server.test", headers: () => ({}), fetch });
-  return { fetched, transfers, artifacts: new JobArtifacts({ http, store, transfers, peerId: () => "me" }) };
+  return { fetched, transfers, artifacts: new JobArtifacts({ http, store, transfers, events: silent, peerId: () => "me" }) };
 }
 
 test("a full disk costs a download, never the work (C67)", async () => {
@@ -147,7 +148,7 @@ async function slotArtifacts(served, store) {
   };
   const http = new Http({ base: "http://server.test", headers: () => ({}), fetch });
   const transfers = new TransferLog({ now: () => 0, changed: () => {} });
-  const artifacts = new JobArtifacts({ http, store, transfers, peerId: () => "me" });
+  const artifacts = new JobArtifacts({ http, store, transfers, events: silent, peerId: () => "me" });
   const refs = [...byHash].map(([hash, { size }]) => ({ sha256: hash, bytes: size }));
   return { artifacts, fetched, refs: (/** @type {string[]} */ ...ids) => ids.map((id, k) => ({ id, ...refs[k], sha256: String(refs[k]?.sha256), bytes: Number(refs[k]?.bytes) })) };
 }

@@ -71,6 +71,8 @@ export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWo
   const bytes = new Map([MODULE, WEIGHTS, DATA].map((data) => [digest(data), data]));
   /** @type {[string, string[]][]} */
   const hints = [];
+  /** @type {{event: string, details: Record<string, any>, at: number}[]} */
+  const logged = [];
   /** @type {typeof globalThis.fetch} */
   const answer = async (url, init) => {
     const { pathname } = new URL(String(url));
@@ -84,6 +86,7 @@ export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWo
     const artifact = bytes.get(/** @type {string} */ (pathname.split("/").at(-1)));
     return artifact ? new Response(artifact) : problem(404, "not_found");
   };
+  const log = (/** @type {string} */ event, /** @type {object} */ details, /** @type {number} */ at) => void logged.push({ event, details, at });
   const session = new TrainingSession({
     base: "http://server.test",
     peer: { peerId: "me", token: "secret" },
@@ -99,7 +102,7 @@ export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWo
         return worker;
       }),
     ...(gpu ? { gpu } : {}),
-    delegate: { changed: () => {}, hint: (jobId, what) => void hints.push([jobId, what]), live: () => {} },
+    delegate: { changed: () => {}, hint: (jobId, what) => void hints.push([jobId, what]), live: () => {}, log },
     fetch: answer,
     WebSocket: /** @type {any} */ (FakeSocket),
     now: clock.now,
@@ -117,6 +120,7 @@ export function world({ train = true, tus = new FakeTus(), cores = 2, maxLocalWo
     answers,
     bytes,
     hints,
+    logged,
     tus,
     state,
     welcome,

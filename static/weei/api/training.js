@@ -6,7 +6,7 @@ import { Following } from "./following.js";
 /** @typedef {import("../weei.js").DistributedTraining} DistributedTraining */
 /**
  * @typedef {{state: import("./state.js").StateStore, control: import("./control-client.js").ControlClient, http: import("../net/http.js").Http,
- *   identity: import("./peer.js").PeerIdentity, storage: import("./storage.js").DeviceStorage}} Parts
+ *   identity: import("./peer.js").PeerIdentity, storage: import("./storage.js").DeviceStorage, log: import("./debug-log.js").DebugLog}} Parts
  */
 
 /** @implements {DistributedTraining} */
@@ -18,14 +18,16 @@ export class TrainingApi {
   #storage;
   #coordinator;
   #following;
+  #log;
 
   /** @param {Parts} parts */
-  constructor({ state, control, http, identity, storage }) {
+  constructor({ state, control, http, identity, storage, log }) {
     this.#state = state;
     this.#control = control;
     this.#http = http;
     this.#identity = identity;
     this.#storage = storage;
+    this.#log = log;
     this.#coordinator = new Coordinator(http);
     this.#following = new Following({ state, control, http, identity, failed: (error) => this.#failed(error) });
   }
@@ -240,6 +242,21 @@ export class TrainingApi {
     void this.#control.call("preferences", { preferences: this.#state.preferences });
   }
 
+  // The debug log of this browser.
+
+  getDebugLog() {
+    return this.#log.events();
+  }
+
+  clearDebugLog() {
+    this.#log.clear();
+  }
+
+  /** @returns {File} */
+  exportDebugLog() {
+    return this.#log.export();
+  }
+
   // Files.
 
   /** Bound to the job at the call: still served after `leave`. @param {number} [round] @returns {Promise<File>} */
@@ -380,6 +397,7 @@ export class TrainingApi {
   /** @param {unknown} error */
   #failed(error) {
     this.#state.error = error instanceof Error ? error.message : String(error);
+    this.#log.record("error", { message: this.#state.error });
     this.#state.changed();
   }
 }

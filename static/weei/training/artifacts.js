@@ -19,15 +19,18 @@ export class JobArtifacts {
   #http;
   #store;
   #transfers;
+  #events;
   #peerId;
 
   /**
-   * @param {{http: import("../net/http.js").Http, store: Store, transfers: import("./transfers.js").TransferLog, peerId: () => string}} options
+   * @param {{http: import("../net/http.js").Http, store: Store, transfers: import("./transfers.js").TransferLog,
+   *   events: Pick<import("./events.js").DeviceEvents, "began">, peerId: () => string}} options
    */
-  constructor({ http, store, transfers, peerId }) {
+  constructor({ http, store, transfers, events, peerId }) {
     this.#http = http;
     this.#store = store;
     this.#transfers = transfers;
+    this.#events = events;
     this.#peerId = peerId;
   }
 
@@ -48,7 +51,9 @@ export class JobArtifacts {
     });
     try {
       const path = `/bytes/jobs/${jobId}/${wanted.sha256}`;
+      const received = this.#events.began("transfer");
       const blob = await download(this.#http, path, wanted, { signal, onProgress: transfer.progress });
+      received({ jobId, direction: "receive", bytes: wanted.bytes });
       return keep ? await this.#kept(wanted, blob, keptSnapshots) : blob;
     } catch (error) {
       if (!signal.aborted) this.#transfers.fail(wanted.sha256, error instanceof Error ? error.message : String(error));
@@ -116,7 +121,9 @@ export class JobArtifacts {
    */
   async #kept(wanted, blob, keptSnapshots) {
     try {
+      const saved = this.#events.began("indexeddb.save");
       await this.#store.put(wanted.sha256, blob, { keptSnapshots });
+      saved({ bytes: wanted.bytes });
       this.#verified.add(wanted.sha256);
       return (await this.#store.get(wanted.sha256, wanted.bytes)) ?? blob;
     } catch (error) {

@@ -8,7 +8,7 @@ const REMEMBERED_ATTEMPTS = 50;
 /**
  * @typedef {{artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool, http: import("../net/http.js").Http,
  *   transfers: import("./transfers.js").TransferLog, contact: import("./contact.js").Contact, diagnostics: import("./snapshot.js").Diagnostics,
- *   peerId: string, now: () => number, httpStack?: unknown, enter(stage: import("../types.js").Stage): void, failed(message: string): void,
+ *   events: import("./events.js").DeviceEvents, peerId: string, now: () => number, httpStack?: unknown, enter(stage: import("../types.js").Stage): void, failed(message: string): void,
  *   changed(): void, named(wasmSha256: string, info: {id: string, version: string}): void, poll(): Promise<void>,
  *   apply(state: import("../types.js").PeerState): void, unauthorized(): void}} AssignmentsContext
  */
@@ -50,6 +50,7 @@ export class Assignments {
     });
     this.#attempt = attempt;
     diagnostics.begin(assignment);
+    this.#tell("assignment.received", assignment, { chunkId: assignment.chunkId, exampleCount: assignment.exampleCount });
     void attempt.run().then((outcome) => this.#ended(attempt, outcome));
   }
 
@@ -62,6 +63,7 @@ export class Assignments {
       this.#remember(attempt.id);
       return void this.#context.enter("awaitingAggregation");
     }
+    this.#tell("assignment.dropped", attempt.assignment, { reason });
     attempt.abort(reason);
   }
 
@@ -79,6 +81,8 @@ export class Assignments {
   #ended(attempt, outcome) {
     const { enter, failed, poll, unauthorized } = this.#context;
     if (outcome.kind !== "aborted") this.#remember(attempt.id);
+    if (outcome.kind === "received") this.#tell("assignment.uploaded", attempt.assignment);
+    if (outcome.kind === "stale") this.#tell("assignment.dropped", attempt.assignment, { reason: "The server says that it is over." });
     if (this.#attempt !== attempt) return;
     this.#attempt = null;
     if (outcome.kind === "received") return void enter("awaitingAggregation");
@@ -87,6 +91,11 @@ export class Assignments {
     else enter("waiting");
     if (outcome.kind === "failed") void this.#report(attempt.id, outcome.reason);
     else void poll();
+  }
+
+  /** @param {string} event @param {Assignment} assignment @param {Record<string, unknown>} [details] */
+  #tell(event, { jobId, round, attemptId }, details = {}) {
+    this.#context.events.tell(event, { jobId, round, attemptId, ...details });
   }
 
   /** @param {string} attemptId @param {string} reason */

@@ -27,7 +27,8 @@ export class Attempt {
   /**
    * @param {Assignment} assignment
    * @param {{job: import("../types.js").PeerJob, artifacts: import("./artifacts.js").JobArtifacts, pool: import("./pool.js").WorkerPool,
-   *   http: import("../net/http.js").Http, transfers: import("./transfers.js").TransferLog, peerId: string, now: () => number,
+   *   http: import("../net/http.js").Http, transfers: import("./transfers.js").TransferLog, events: import("./events.js").DeviceEvents,
+   *   peerId: string, now: () => number,
    *   confirm: (attempt: Attempt) => Promise<void>, enter: (stage: import("../types.js").Stage) => void,
    *   time: (stage: import("../types.js").Stage | null) => void,
    *   progress: (report: import("../types.js").TrainReport) => void, model: (info: {id: string, version: string}) => void,
@@ -118,7 +119,7 @@ export class Attempt {
 
   /** @param {import("./runner.js").Trained} trained */
   async #upload({ weights, result }) {
-    const { http, transfers, peerId, enter, httpStack } = this.#context;
+    const { http, transfers, events, peerId, enter, httpStack } = this.#context;
     const { attemptId, jobId, round } = this.assignment;
     const { examplesProcessed, uniqueExamples, metrics, optimizerSteps } = result;
     const { signal } = this.#abort;
@@ -126,6 +127,7 @@ export class Attempt {
     enter("uploading");
     const transfer = transfers.begin({ jobId, peerId, artifactId: digest, direction: "send", totalBytes: weights.size });
     const report = JSON.stringify({ round, examplesProcessed, uniqueExamples, metrics, optimizerSteps });
+    const uploaded = events.began("transfer");
     try {
       await upload(weights, this.assignment.weights.bytes, {
         endpoint: http.url("/bytes/uploads"),
@@ -133,11 +135,12 @@ export class Attempt {
         metadata: { kind: "update", attempt: attemptId, sha256: digest, report },
         signal,
         httpStack,
-        onProgress: (sent) => {
-          this.sent = sent >= weights.size;
-          transfer.progress(sent);
+        onProgress: (bytes) => {
+          this.sent = bytes >= weights.size;
+          transfer.progress(bytes);
         },
       });
+      uploaded({ jobId, round, direction: "send", bytes: weights.size });
     } finally {
       transfer.end();
     }

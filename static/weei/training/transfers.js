@@ -8,11 +8,13 @@ export class TransferLog {
   /** @type {Record<string, string>} by artifact id */ errors = {};
   #now;
   #changed;
+  #failed;
 
-  /** @param {{now: () => number, changed: () => void}} options */
-  constructor({ now, changed }) {
+  /** @param {{now: () => number, changed: () => void, failed?: (artifactId: string, message: string) => void}} options */
+  constructor({ now, changed, failed = () => {} }) {
     this.#now = now;
     this.#changed = changed;
+    this.#failed = failed;
   }
 
   /** @param {Omit<Transfer, "bytes" | "bytesPerSecond" | "remainingSeconds">} of */
@@ -38,6 +40,7 @@ export class TransferLog {
   /** @param {string} artifactId @param {string} message */
   fail(artifactId, message) {
     this.errors[artifactId] = message;
+    this.#failed(artifactId, message);
     this.#changed();
   }
 
