@@ -92,6 +92,7 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     ),
     "help": (EVERYBODY, "get", {}),
     "help-errors": (EVERYBODY, "get", {}),
+    "help-topic": (EVERYBODY, "get", {"slug": "training"}),
     "join": (EVERYBODY, "get", {"token": "guessed"}),
     "train": (EVERYBODY, "get", {}),
     "job-list": (SIGNED_IN_PAGE, "get", {}),
