@@ -44,6 +44,7 @@ export function wireDevice(training) {
 /** A refusal is said below the field, which keeps what was typed. @param {HTMLInputElement | HTMLSelectElement} field @param {() => Promise<void>} save */
 function onChange(field, save) {
   field.addEventListener("change", async () => {
+    field.dataset["saving"] = "";
     try {
       await save();
       field.removeAttribute("aria-invalid");
@@ -51,6 +52,8 @@ function onChange(field, save) {
     } catch (error) {
       field.setAttribute("aria-invalid", "true");
       showProblem(`${field.id}-problem`, error);
+    } finally {
+      delete field.dataset["saving"];
     }
   });
 }
@@ -58,7 +61,8 @@ function onChange(field, save) {
 /** What a person types into, or was refused, is not overwritten by the next change of state. @param {string} id @param {string | number} value */
 function setField(id, value) {
   const field = /** @type {HTMLInputElement | HTMLSelectElement} */ (byId(id));
-  if (document.activeElement !== field && !field.hasAttribute("aria-invalid")) field.value = String(value);
+  const own = document.activeElement === field || field.matches("[data-saving], [aria-invalid]");
+  if (!own) field.value = String(value);
 }
 
 /** @param {TrainingState} state */

@@ -15,10 +15,13 @@ from tests.stack.model_jobs import DigitsJob
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 ROWS = "#panel-diagnostics tbody[data-peer]"
 SHOWN = f"{ROWS}:visible"
+# When the server was last asked stands in the panel, too, and is no figure.
 WATCH = """() => {
   window.patches = 0;
-  new MutationObserver(() => { window.patches += 1; }).observe(document.getElementById("panel-diagnostics"),
-    { subtree: true, childList: true, characterData: true, attributes: true });
+  const figure = ({ target }) => !(target instanceof Element && target.matches("[data-marker]"));
+  const everything = { subtree: true, childList: true, characterData: true, attributes: true };
+  new MutationObserver((changes) => { window.patches += changes.some(figure); })
+    .observe(document.getElementById("panel-diagnostics"), everything);
 }"""
 REMEMBER = "(peer) => { document.querySelector(`tbody[data-peer='${peer}']`).remembered = true; }"
 REMEMBERED = """(peer) => {
@@ -63,6 +66,7 @@ def test_nobody_is_said_in_words(stack, ada, job):
     show(ada, stack, job, {})
     expect(ada.page.locator("[data-slot=empty]")).to_have_text("Nobody takes part yet.")
     expect(ada.page.locator("table.diagnostics")).to_be_hidden()
+    expect(ada.page.locator("[data-slot=verdict]")).to_be_hidden()
     check_page(ada.page, "card-0")
 
 
@@ -95,6 +99,7 @@ def test_rows_are_patched_once_a_second_and_keep_focus_and_what_is_open(stack, a
     page = ada.page
     row(page, peer).locator("summary").focus()
     page.keyboard.press("Enter")
+    expect(row(page, peer).locator("[data-slot=steps]")).to_have_text("—")
     page.evaluate(REMEMBER, peer)
     page.evaluate(WATCH)
     later = copy.deepcopy(state)

@@ -77,13 +77,14 @@ export class DiagnosticsCard {
     const { sentence, tone, lines, rows } = this.#view;
     const verdict = /** @type {HTMLElement} */ (this.#panel.querySelector("[data-slot=verdict]"));
     if (verdict.textContent !== sentence) verdict.textContent = sentence;
-    verdict.className = `note ${tone}`;
+    if (verdict.className !== `note ${tone}`) verdict.className = `note ${tone}`;
     this.#showLines(lines);
     const filter = this.#filter();
     this.#rows.show(ordered(rows, this.#order), (row) => matches(row, filter), options);
-    this.#table.hidden = rows.length === 0;
-    /** @type {HTMLElement} */ (this.#panel.querySelector("[data-slot=empty]")).hidden = rows.length > 0;
-    byId("diagnostics-filters").hidden = rows.length <= FEW;
+    setHidden(verdict, rows.length === 0);
+    setHidden(this.#table, rows.length === 0);
+    setHidden(/** @type {HTMLElement} */ (this.#panel.querySelector("[data-slot=empty]")), rows.length > 0);
+    setHidden(byId("diagnostics-filters"), rows.length <= FEW);
     this.#showStates(rows.map((row) => row.cells["state"] ?? ""));
   }
 
@@ -137,6 +138,11 @@ export class DiagnosticsCard {
     /** @type {HTMLSelectElement} */ (byId("diagnostics-order")).value = order.key;
     this.#show({ moving: true });
   }
+}
+
+/** Writing what is there already is a change for whoever observes the page. @param {HTMLElement} element @param {boolean} hidden */
+function setHidden(element, hidden) {
+  if (element.hidden !== hidden) element.hidden = hidden;
 }
 
 /** @param {string} id of a select */
