@@ -22,6 +22,8 @@ def job_queue_json(job: Job) -> dict[str, Any] | None:
 
 
 def checkpoint_queues_json(job: Job, checkpoints: Iterable[Checkpoint]) -> list[dict[str, Any] | None]:
+    if job.dataset_id is None:
+        return [None for _ in checkpoints]
     return queues_json(job, [(progress_from(made.progress_text), made.pass_order_id) for made in checkpoints])
 
 

@@ -25,9 +25,10 @@ function gpuText(gpu) {
   if (!gpu) return DASH;
   if (gpu.webgpu === "unavailable") return "this browser has no WebGPU";
   const names = gpu.adapter === "unknown" ? [] : Object.values(gpu.adapter).filter((name) => shown(name) !== DASH);
-  const name = [...new Set(names)].join(" ") || "adapter not named";
-  if (gpu.initializationError === null) return `${name}, ready`;
-  return gpu.initializationError === "unknown" ? `${name}, not tried yet` : `${name}. ${gpu.initializationError}`;
+  const name = [...new Set(names)].join(" ");
+  const { initializationError: error } = gpu;
+  if (error !== null && error !== "unknown") return name ? `${name}. ${error}` : error;
+  return `${name || "adapter not named"}, ${error === null ? "ready" : "not tried yet"}`;
 }
 
 /** @param {DistributedTraining} training */
