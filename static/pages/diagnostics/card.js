@@ -97,8 +97,9 @@ export class DiagnosticsCard {
     list.replaceChildren(...texts.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   }
 
-  /** The states to choose from are those that occur, and the chosen one. @param {string[]} present */
+  /** The states to choose from are those that occur, and the chosen one; not while somebody chooses. @param {string[]} present */
   #showStates(present) {
+    if (document.activeElement?.id === "diagnostics-state") return;
     const chosen = selected("diagnostics-state");
     const states = [...new Set(present), ...(chosen && !present.includes(chosen) ? [chosen] : [])].toSorted();
     if (states.join("\n") === this.#states) return;
