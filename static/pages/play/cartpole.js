@@ -88,12 +88,12 @@ export class CartpoleView {
     this.#run.disabled = this.#again.disabled = false;
     this.#move(0);
     if (moving) this.#play();
-    else setText("pole-said", this.#text);
+    else setText("play-status", this.#text);
   }
 
   #play() {
     if (this.#at >= this.#steps.length - 1) this.#move(0);
-    setText("pole-said", `Round ${this.#round} balances…`);
+    setText("play-status", `Round ${this.#round} balances…`);
     setText("pole-run", "Pause");
     this.#last = performance.now();
     requestAnimationFrame((now) => this.#frame(now));
@@ -115,7 +115,7 @@ export class CartpoleView {
     this.#move(this.#at + seconds * STEPS_PER_SECOND * speed);
     if (this.#at < this.#steps.length - 1) return void requestAnimationFrame((next) => this.#frame(next));
     this.#pause();
-    setText("pole-said", this.#text);
+    setText("play-status", this.#text);
   }
 
   /** @param {number} at */

@@ -77,7 +77,7 @@ export class FormView {
     } catch (error) {
       return showText("ask-wrong", error instanceof Error ? error.message : String(error));
     }
-    setText("ask-said", "The model thinks…");
+    setText("play-status", "The model thinks…");
     try {
       const output = await this.#asking.ask(input);
       if (turn !== this.#asked) return undefined;
@@ -85,7 +85,7 @@ export class FormView {
       this.#render(output);
     } catch (error) {
       if (turn !== this.#asked) return undefined;
-      setText("ask-said", "There is no answer.");
+      setText("play-status", "There is no answer.");
       this.#asking.problem(error);
     }
     return undefined;
@@ -106,6 +106,6 @@ export class FormView {
     byId("ask-answer").replaceChildren(...rows);
     const first = rows[1]?.textContent ?? "";
     const short = declared[0] && !isNumbers(output[declared[0].id]) ? ` ${declared[0].label ?? declared[0].id}: ${first}.` : "";
-    setText("ask-said", `Round ${this.#round} answers.${short}`);
+    setText("play-status", `Round ${this.#round} answers.${short}`);
   }
 }
