@@ -22,6 +22,10 @@ class Measured:
         return self.value / self.peer_value
 
     @property
+    def missed(self) -> bool:
+        return self.ratio < self.goal
+
+    @property
     def line(self) -> str:
         """One line of JSON."""
         members = {
@@ -34,6 +38,31 @@ class Measured:
             "goal": self.goal,
         }
         return json.dumps(members)
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Less is better, and there is no peer. `goal` is the most `value` that the project wants; None: just told. `value`
+    is None when what was waited for never came."""
+
+    name: str
+    value: float | None
+    unit: str
+    goal: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        return self.value is None or (self.goal is not None and self.value > self.goal)
+
+    @property
+    def line(self) -> str:
+        """One line of JSON."""
+        value = None if self.value is None else _shortened(self.value)
+        nothing = {"peer": None, "peer_value": None, "ratio": None}
+        return json.dumps({"name": self.name, "value": value, "unit": self.unit, **nothing, "goal": self.goal})
+
+
+Figure = Measured | Duration
 
 
 def _shortened(number: float) -> float:
