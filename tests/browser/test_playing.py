@@ -5,13 +5,18 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import Coordinator, wait_until
+from tests.browser.accessibility import check_accessible
+from tests.browser.people import Coordinator, Participant, wait_until
 from tests.browser.playing import SEED, train
 from tests.browser.test_pages import check_page, tab_to
-from tests.stack.model_jobs import CartPoleJob, DigitsJob
+from tests.stack.model_jobs import CartPoleJob, DigitsJob, ModelJob, preset_of
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 ROUNDS = 30
+WEIGHTS = """
+from checkpoints.models import Checkpoint
+answer = dict(Checkpoint.objects.filter(job=job_id).values_list("round", "weights_id"))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +65,7 @@ def test_the_policy_is_shown_balancing(stack, alice, pole):
     assert step(page) == 500
     # What the picture shows is told to those who do not see it.
     expect(page.get_by_role("img", name=re.compile("it balanced for all 500 steps"))).to_be_visible()
+    check_accessible(page)
     check_page(page, "play-cartpole")
 
 
@@ -155,6 +161,176 @@ def test_somebody_elses_job_is_not_played(stack, chromium, pole):
         mallory.forgive(404, "/play/")
 
 
+# --- A game ---
+
+OVER = re.compile("you win!|it wins.|a draw.")
+
+
+@pytest.fixture(scope="module")
+def game(stack, tmp_path_factory):
+    """Connect Four after five short rounds."""
+    job = ModelJob(stack, *preset_of("connect4"), seed=str(SEED))
+    train(job, "connect4", tmp_path_factory.mktemp("connect4"), rounds=range(1, 6), units=4)
+    return job.id
+
+
+def status(page):
+    return page.locator("#play-status").inner_text()
+
+
+def moves(page):
+    """The columns played so far, from 1."""
+    text = page.locator("#four-moves").inner_text()
+    return [] if text == "none yet" else [int(column) for column in text.split(", ")]
+
+
+def sit_down(person, stack, job):
+    """Open the page and wait for the first turn."""
+    page = watch(person, stack, job)
+    expect(page.locator("#play-status")).to_have_text("Your turn.")
+    return page
+
+
+def wait_for_turn(page):
+    expect(page.locator("#play-status")).to_have_text(re.compile(f"Your turn|{OVER.pattern}"))
+
+
+def open_columns(page):
+    return page.locator(".four-column[aria-disabled=false]")
+
+
+def check_end(page):
+    """Nothing can be played any more, and four discs are marked unless it is a draw."""
+    assert OVER.search(status(page)), status(page)
+    expect(open_columns(page)).to_have_count(0)
+    expect(page.locator(".disc.won")).to_have_count(0 if "draw" in status(page) else 4)
+    played = len(moves(page))
+    assert page.locator("#four-board .disc.yours, #four-board .disc.models").count() == played <= 42
+    page.keyboard.press("4")
+    assert len(moves(page)) == played
+
+
+def test_a_game_is_played_by_clicking_to_its_end(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    while True:
+        before = len(moves(page))
+        open_columns(page).nth(before % open_columns(page).count()).click()
+        wait_for_turn(page)
+        if OVER.search(status(page)):
+            break
+        assert re.fullmatch(r"You: column \d\. The model: column \d\. Your turn\.", status(page))
+        assert len(moves(page)) == before + 2
+    check_end(page)
+    check_accessible(page)
+    check_page(page, "play-connect-four")
+
+
+def test_a_game_is_played_by_keyboard_alone_to_its_end(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    tab_to(page, "four-starts")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#four-starts")).to_have_value("model")
+    page.keyboard.press("Shift+Tab")
+    while page.evaluate("document.activeElement.id") != "four-new":
+        page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#play-status")).to_have_text(re.compile(r"The model: column \d\. Your turn\."))
+    # With the arrows and Enter, and by number: both drop a disc.
+    page.locator("#four-column-1").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "four-column-2"
+    page.keyboard.press("Enter")
+    wait_for_turn(page)
+    assert moves(page)[1] == 2
+    while not OVER.search(status(page)):
+        page.keyboard.press(open_columns(page).first.get_attribute("id")[-1])
+        wait_for_turn(page)
+    check_end(page)
+
+
+def test_a_column_says_what_lies_in_it_and_when_it_is_full(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    expect(page.get_by_role("button", name="Column 1, empty")).to_be_visible()
+    while page.locator("#four-column-1 .disc.free").count() and not OVER.search(status(page)):
+        page.keyboard.press("1")
+        wait_for_turn(page)
+    if not OVER.search(status(page)):
+        expect(page.get_by_role("button", name="Column 1, full")).to_be_visible()
+        before = moves(page)
+        page.keyboard.press("1")
+        expect(page.locator("#play-status")).to_have_text("Column 1 is full. Your turn.")
+        assert moves(page) == before
+
+
+def test_a_move_is_taken_back(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    expect(page.locator("#four-undo")).to_be_disabled()
+    for column in "34":
+        page.keyboard.press(column)
+        wait_for_turn(page)
+    first = moves(page)[:2]
+    page.locator("#four-undo").click()
+    expect(page.locator("#play-status")).to_have_text("Your last move is taken back. Your turn.")
+    assert moves(page) == first
+    page.locator("#four-undo").click()
+    expect(page.locator("#four-moves")).to_have_text("none yet")
+
+
+def test_what_the_model_thinks_is_shown_on_request(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    expect(page.locator("#four-thought")).to_be_hidden()
+    assert "".join(page.locator(".four-share").all_inner_texts()) == ""
+    page.locator("#four-hint").click()
+    expect(page.locator("#four-thought")).to_have_text(
+        re.compile(
+            r"The model thinks (you are|it is) (ahead|even): -?[01]\.\d\d, .* It would play column \d \(\d+ %\)\."
+        )
+    )
+    shares = [int(text.split()[0]) for text in page.locator(".four-share").all_inner_texts()]
+    assert len(shares) == 7 and 97 <= sum(shares) <= 103
+    check_accessible(page)
+    check_page(page, "play-connect-four-hints")
+
+
+def test_another_checkpoint_takes_over_the_game_with_its_own_slots(stack, alice, game):
+    """Round 5 plays with the weights of round 2 in its slot, round 1 with those of round 0."""
+    page = sit_down(alice, stack, game)
+    page.keyboard.press("4")
+    wait_for_turn(page)
+    before = moves(page)
+    asked = len(alice.fetched("/bytes/"))
+    page.locator("#play-round").fill("1")
+    page.locator("#play-round").press("Enter")
+    expect(page.locator("#play-state")).to_have_text("Round 1 is loaded.")
+    wait_for_turn(page)
+    assert moves(page) == before and not page.locator("#play-follow").is_checked()
+    hashes = stack.shell(WEIGHTS, job_id=game)
+    assert [request.rsplit("/", 1)[-1] for request in alice.fetched("/bytes/")[asked:]] == [hashes["1"], hashes["0"]]
+    assert {hashes["5"], hashes["2"]} <= {request.rsplit("/", 1)[-1] for request in alice.fetched("/bytes/")[:asked]}
+
+
+def test_a_game_is_played_by_touch(stack, chromium, game):
+    with Coordinator(chromium, "alice", viewport={"width": 390, "height": 844}, has_touch=True) as phone:
+        page = sit_down(phone.sign_in(stack), stack, game)
+        box = page.locator("#four-column-4").bounding_box()
+        assert box["width"] >= 44
+        page.locator("#four-column-4").tap()
+        wait_for_turn(page)
+        assert moves(page)[0] == 4
+
+
+def test_a_model_that_could_not_be_asked_is_asked_again(stack, alice, game):
+    page = sit_down(alice, stack, game)
+    page.route("**/static/weei/train-worker.js", lambda route: route.abort())
+    page.locator("#play-earlier").click()
+    expect(page.locator("#play-problem")).to_contain_text("Worker")
+    page.unroute("**/static/weei/train-worker.js")
+    page.locator("#four-retry").click()
+    expect(page.locator("#play-status")).to_have_text("Your turn.")
+    expect(page.locator("#play-problem")).to_be_hidden()
+    alice.complaints = [line for line in alice.complaints if "train-worker" not in line]
+
+
 # --- A model that only has inputs and outputs ---
 
 
@@ -175,6 +351,7 @@ def test_a_digit_is_drawn_and_read(stack, alice, digits):
     page.get_by_role("button", name="Ask the model").click()
     expect(page.locator("#play-status")).to_have_text(re.compile(r"Round 0 answers\. Digit: \d\."))
     expect(page.locator("#ask-answer .bars li")).to_have_count(10)
+    check_accessible(page)
     check_page(page, "play-form")
 
 
@@ -187,3 +364,35 @@ def test_an_input_that_does_not_fit_is_said_by_the_page_or_by_the_model(stack, a
     field.fill(" ".join(["99"] * 64))
     page.get_by_role("button", name="Ask the model").click()
     expect(page.locator("#play-problem")).to_contain_text("pixels")
+
+
+# --- The pages around it ---
+
+
+def test_the_pages_of_an_experience_job_can_be_read_by_everybody(stack, alice, pole):
+    page = alice.page
+    for path in (
+        f"{pole}/",
+        f"{pole}/checkpoints/",
+        f"{pole}/checkpoints/30/",
+        f"{pole}/checkpoints/30/continue",
+        "new/",
+    ):
+        page.goto(f"{stack.url}/jobs/{path}")
+        expect(page.locator("h1")).to_be_visible()
+        if path == "new/":
+            page.get_by_role("button", name="CartPole").click()
+            expect(page.get_by_label("Episodes per round")).to_have_value("32")
+        check_accessible(page)
+        check_page(page, f"experience-{path.removeprefix(pole).strip('/').replace('/', '-') or 'job'}")
+
+
+def test_an_invitation_says_what_is_played_and_what_stays(stack, chromium):
+    job = CartPoleJob(stack, workers=2, experience={"unitsPerAssignment": 48})
+    with Participant(chromium, "bob") as bob:
+        bob.open(job.link)
+        said = bob.text("join-card")
+        assert "this device plays 48 episodes, and they stay here" in said and "up to 2 of this device's cores" in said
+        assert "of data for each round" not in said and "and besides" not in said
+        check_accessible(bob.page)
+        check_page(bob.page, "experience-invitation")

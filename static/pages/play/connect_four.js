@@ -45,6 +45,7 @@ export class ConnectFourView {
   #columnButton(column) {
     const button = document.createElement("button");
     button.type = "button";
+    button.id = `four-column-${column + 1}`;
     button.className = "four-column";
     button.dataset["column"] = String(column);
     const cells = Array.from({ length: ROWS }, () => {
