@@ -114,7 +114,7 @@ class SettingsForm(forms.Form):
         epochs = self.fields["epochs"]
         epochs.label = "Rounds"
         epochs.initial = 30
-        epochs.help_text = "How often the participants' results are merged."
+        epochs.help_text = "How many times the participants' results are merged."
         if from_round:
             last = self.get_initial_for_field(epochs, "epochs")
             epochs.widget.attrs |= {"data-from-round": from_round}

@@ -10,9 +10,18 @@ from tests.browser.people import Coordinator, Participant, wait_until
 from tests.browser.playing import SEED, train
 from tests.browser.test_pages import check_page, tab_to
 from tests.stack.model_jobs import CartPoleJob, DigitsJob, ModelJob, preset_of
+from tests.stack.stack import ROOT
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 ROUNDS = 30
+AUXILIARY = ROOT / "tests/models/auxiliary"
+CONTINUED = """
+import json
+from jobs.models import Job
+job = Job.objects.get(pk=job_id)
+answer = {name: getattr(job, name) for name in ("first_round", "round_no", "next_unit", "job_seed")}
+answer["epochs"] = json.loads(job.settings_text)["epochs"]
+"""
 WEIGHTS = """
 from checkpoints.models import Checkpoint
 answer = dict(Checkpoint.objects.filter(job=job_id).values_list("round", "weights_id"))
@@ -385,6 +394,42 @@ def test_the_pages_of_an_experience_job_can_be_read_by_everybody(stack, alice, p
             expect(page.get_by_label("Episodes per round")).to_have_value("32")
         check_accessible(page)
         check_page(page, f"experience-{path.removeprefix(pole).strip('/').replace('/', '-') or 'job'}")
+
+
+def test_a_job_is_continued_without_choosing_any_file(stack, alice, pole):
+    page = alice.page
+    page.goto(f"{stack.url}/jobs/{pole}/checkpoints/30/continue")
+    expect(page.locator("#own-data")).to_contain_text("makes its own data (episodes)")
+    expect(page.locator("#mode-resume")).to_be_checked()
+    page.get_by_label("Rounds", exact=True).fill("30")
+    expect(page.locator("[data-rounds-left]")).to_have_text("It must be above 30.")
+    page.locator("#create").click()
+    expect(page.locator("[data-problem=epochs]")).to_contain_text("The checkpoint is of round 30")
+    alice.forgive(422, "/jobs/new/settings")
+    page.get_by_label("Rounds", exact=True).fill("45")
+    expect(page.locator("[data-rounds-left]")).to_have_text("From round 30 on, 45 trains 15 more.")
+    page.locator("#job-name").fill("CartPole, continued")
+    made = alice.create()
+    found = stack.shell(CONTINUED, job_id=made)
+    assert found == {"first_round": 30, "round_no": 30, "next_unit": ROUNDS * 64, "job_seed": str(SEED), "epochs": 45}
+
+
+def test_auxiliary_weights_are_asked_for_by_name(stack, alice):
+    page = alice.page
+    page.goto(f"{stack.url}/jobs/new/")
+    page.locator("#file-validation").set_input_files(AUXILIARY / "echo.c")
+    page.locator("#file-manifest").set_input_files(AUXILIARY / "package.json")
+    expect(page.get_by_label("Auxiliary weights files")).to_be_visible()
+    expect(page.get_by_label("Steps per round")).to_have_value("6")
+    wanted = page.locator("#files-wanted li")
+    expect(wanted).to_have_text(re.compile(r"reward\.\w+\s*8 B · missing"))
+    # A validation file that was chosen before is not asked for, and not sent.
+    expect(page.locator("#file-validation")).to_be_hidden()
+    expect(page.locator("#chosen-files li")).to_have_count(1)
+    name = wanted.inner_text().split()[0]
+    page.locator("#file-files").set_input_files([{"name": name, "mimeType": "", "buffer": b"12345678"}])
+    expect(wanted).to_contain_text("chosen")
+    check_accessible(page)
 
 
 def test_an_invitation_says_what_is_played_and_what_stays(stack, chromium):
