@@ -132,6 +132,14 @@ def test_a_newer_checkpoint_is_shown_when_the_episode_ends(stack, alice, tmp_pat
     train(job, "cartpole", tmp_path, rounds=range(3, 4), units=4)
     expect(page.locator("#play-status")).to_contain_text("Round 3, seed 1: it balanced")
     assert page.locator("#play-round").input_value() == "3"
+    # A step that the person looks at stays until they go on.
+    page.locator("#pole-step").fill("2")
+    train(job, "cartpole", tmp_path, rounds=range(4, 5), units=4)
+    page.evaluate("document.dispatchEvent(new CustomEvent('weei:checkpoints'))")
+    page.locator("#play-state").click()
+    assert step(page) == 3 and page.locator("#play-round").input_value() == "3"
+    page.locator("#pole-step").press("End")
+    expect(page.locator("#play-status")).to_contain_text("Round 4, seed 1: it balanced")
 
 
 def test_a_round_that_is_not_there_is_refused_in_words(stack, alice, pole):

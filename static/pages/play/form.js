@@ -30,6 +30,9 @@ function bars(values) {
 /** @param {unknown} value */
 const isNumbers = (value) => Array.isArray(value) && value.length > 0 && value.length <= 64 && value.every((one) => typeof one === "number");
 
+/** Only the server has read ModelInfo, and not this part of it. @param {unknown} list @returns {Output[]} */
+const described = (list) => (Array.isArray(list) ? list.filter((one) => typeof one?.id === "string") : []);
+
 export class FormView {
   #asking;
   /** @type {import("./inputs.js").Field[]} */ #fields;
@@ -42,9 +45,9 @@ export class FormView {
   /** @param {import("./page.js").Asking} asking */
   constructor(asking) {
     this.#asking = asking;
-    const { inputs, outputs } = asking.inference;
-    this.#outputs = Array.isArray(outputs) ? outputs : [];
-    this.#declared = Array.isArray(inputs) && inputs.length > 0;
+    const inputs = described(asking.inference.inputs);
+    this.#outputs = described(asking.inference.outputs);
+    this.#declared = inputs.length > 0;
     this.#fields = (this.#declared ? inputs : [{ id: "input", label: "Input" }]).map(inputField);
     byId("ask-inputs").append(...this.#fields.map((field) => field.element));
     byId("ask-form").addEventListener("submit", (event) => {
