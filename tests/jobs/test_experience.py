@@ -147,7 +147,7 @@ class TestZeroUnits:
             assert merge_due(job) == 0
         assert Checkpoint.objects.filter(job=job).count() == 1
         assert job.status == Job.Status.PAUSED
-        assert "3 deals in a row" in job.last_error
+        assert "3 deals in a row ended only in errors or without a finished unit" in job.last_error
 
     @pytest.mark.parametrize("units", [-1, 9, 2.5, None])
     def test_more_units_than_assigned_fail_the_attempt(self, units):
@@ -229,6 +229,29 @@ class TestRounds:
             member.train()
         merge_due(job)
         assert (job.status, job.incomplete) == (Job.Status.COMPLETED, False)
+
+    def test_between_two_rounds_the_next_one_may_be_the_last_but_not_the_one_before(self):
+        """A paused job goes on when it is resumed, so that its last round cannot be one that is saved already."""
+        job, people = running(epochs=5)
+        lifecycle.job_pause(job)
+        for member in people:
+            member.train()
+        merge_due(job)
+        with pytest.raises(Invalid, match="1 given, but round 2 comes next"):
+            lifecycle.job_update_settings(job, {"epochs": 1})
+        lifecycle.job_update_settings(job, {"epochs": 2})
+        lifecycle.job_resume(job)
+        run_to_end(job, people)
+        assert (job.round_no, job.incomplete) == (2, False)
+
+    def test_a_paused_job_ends_with_the_round_at_work_if_that_is_made_its_last(self):
+        job, people = running(epochs=5)
+        lifecycle.job_pause(job)
+        lifecycle.job_update_settings(job, {"epochs": 1})
+        for member in people:
+            member.train()
+        merge_due(job)
+        assert (job.status, job.round_no, job.incomplete) == (Job.Status.COMPLETED, 1, False)
 
     def test_there_is_nothing_to_shuffle(self):
         job, _ = running()
