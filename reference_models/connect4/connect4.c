@@ -32,7 +32,7 @@ WEEI_OPERATION(getModelInfo) {
                "\"workSource\":{\"kind\":\"experience\",\"inputs\":\"none\","
                "\"unit\":{\"id\":\"game\",\"label\":\"Games\"},"
                "\"unitsPerAssignment\":{\"default\":64,\"minimum\":2,\"maximum\":4096},\"evaluationUnits\":400},"
-               "\"auxiliaryWeights\":[{\"id\":\"opponent\",\"role\":\"opponent\",\"bytes\":55684,"
+               "\"auxiliaryWeights\":[{\"id\":\"opponent\",\"role\":\"opponent\",\"bytes\":30980,"
                "\"source\":{\"kind\":\"checkpoint\",\"roundsAgo\":3}}],"
                "\"inference\":{\"view\":\"connect-four\",\"inputs\":[{\"id\":\"moves\","
                "\"label\":\"Columns played so far, 0 to 6, without spaces\",\"type\":\"text\"}],"
@@ -44,7 +44,7 @@ WEEI_OPERATION(getModelInfo) {
                "{\"id\":\"line\",\"label\":\"Column and row of the winning four\",\"type\":\"rows\"}]}}");
     return true;
 }
-_Static_assert(WEIGHT_BYTES == 55684 && MOST_UNITS == 4096 && ALPHABETA_DEPTH == 4, "ModelInfo states these");
+_Static_assert(WEIGHT_BYTES == 30980 && MOST_UNITS == 4096 && ALPHABETA_DEPTH == 4, "ModelInfo states these");
 
 WEEI_OPERATION(createInitialWeights) {
     uint64_t seed;

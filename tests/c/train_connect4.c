@@ -20,7 +20,7 @@ int main(void) {
     call(weei_loadAuxiliary, "{\"id\":\"opponent\",\"weights\":{\"pointer\":%u,\"bytes\":%d}}", opponent, WEIGHT_BYTES);
     const char *answer = call(weei_train,
                               "{\"experience\":{\"seed\":\"3\",\"unitStart\":40,\"unitCount\":6},"
-                              "\"settings\":{\"localEpochs\":2,\"batchSize\":16},\"round\":1}");
+                              "\"settings\":{\"localEpochs\":3,\"batchSize\":16},\"round\":1}");
     CHECK(strstr(answer, "error") == NULL, "%s", answer);
     fwrite(at_address(block), 1, WEIGHT_BYTES, stdout);
     return 0;

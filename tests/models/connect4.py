@@ -10,8 +10,8 @@ from wasmtime import Engine, Module
 from tests.models.driver import Driver
 
 FOLDER = Path(__file__).resolve().parents[2] / "reference_models" / "connect4"
-DEFAULTS = {"localEpochs": 2, "batchSize": 16}
-WEIGHT_COUNT = 13_921
+DEFAULTS = {"localEpochs": 3, "batchSize": 16}
+WEIGHT_COUNT = 7_745
 
 ENGINE = Engine()
 MODULE = Module.from_file(ENGINE, str(FOLDER / "connect4.wasm"))

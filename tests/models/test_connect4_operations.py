@@ -79,7 +79,7 @@ def golden_training(opponent_seed):
 
 @pytest.mark.parametrize("golden", GOLDEN["train"]["opponents"], ids=lambda golden: f"opponent {golden['seed']}")
 def test_the_same_request_gives_the_same_bits(golden):
-    """The hash is the same on every host and machine: other hosts are tested against the same file."""
+    """On every machine; tests/hosts holds the other hosts to the bits of this one."""
     first, second = (golden_training(int(golden["seed"])) for _ in range(2))
     assert first == second
     assert (sha256(first["weights"]), first["metrics"]) == (golden["weightsSha256"], golden["metrics"])

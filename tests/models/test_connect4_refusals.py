@@ -113,7 +113,7 @@ def test_weights_that_do_not_fit_are_refused_and_the_old_ones_stay(driver, opera
 
 def test_a_training_that_diverges_says_so_and_gives_the_weights_up():
     """The first step moves a weight by the rate, and these stand at the limit on either side."""
-    driver = connect4.instance(struct.pack("<13921f", 1e6, *([1e6, -1e6] * 6960)))
+    driver = connect4.instance(struct.pack("<7745f", 1e6, *([1e6, -1e6] * 3872)))
     wild = {**REQUEST, "settings": {**SETTINGS, "learningRate": 100}}
     refused(driver.run("train", wild), "training diverged after 2 games", "lower settings.learningRate")
     refused(driver.run("train", REQUEST), "no weights are loaded")
