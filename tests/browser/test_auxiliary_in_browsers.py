@@ -31,7 +31,7 @@ def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, 
         for person in (bob, carol):
             person.open(job.link).accept()
         job.start(2)
-        facts = job.wait_until_completed(120)
+        facts, workers = job.wait_until_completed(120), bob.workers(2)
         bob.page.title()  # what the browser has said until now is heard by this answer at the latest
         fetched = [request.rsplit("/", 1)[-1] for request in bob.fetched(f"/bytes/jobs/{job.id}/")]
     files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (auxiliary.MODULE, auxiliary.REWARD)]
@@ -43,9 +43,9 @@ def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, 
         settings={**SETTINGS, "coordinatorParticipates": False},
         job_seed=SEED,
         participants=2,
-        device=2,
+        device=workers,
         files={"reward": auxiliary.REWARD},
     ) as simulation:
         assert facts["sha256"] == [made.sha256 for made in simulation.run()]
     assert facts["attempts"] == ["received"]
-    assert stack.shell(SPLITS, job_id=job.id) == [2]
+    assert stack.shell(SPLITS, job_id=job.id) == [workers]

@@ -66,12 +66,11 @@ def finished(stack, olga, job, chromium, firefox):
             person.accept()
         olga.start(active=2)
         olga.wait_until_completed(180)
-        facts = stack.shell(FACTS, job_id=job)
-        yield facts
+        yield stack.shell(FACTS, job_id=job) | {"workers": bob.workers(2)}
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
+def simulated(tmp_path_factory, finished):
     settings = {
         **PRESET["settings"],
         "epochs": ROUNDS,
@@ -79,14 +78,15 @@ def simulated(tmp_path_factory):
         "validationSchedule": {"enabled": True, "unit": "round", "every": 5},
     }
     folder, module = tmp_path_factory.mktemp("simulated"), FOLDER / PRESET["module"]
-    with Simulation(module, folder, settings=settings, job_seed=int(SEED), participants=2, device=2) as simulation:
+    members = {"participants": 2, "device": finished["workers"]}
+    with Simulation(module, folder, settings=settings, job_seed=int(SEED), **members) as simulation:
         return list(simulation.run())
 
 
 def test_browsers_make_the_very_weights_that_a_simulation_makes(stack, job, finished, simulated):
     assert finished["attempts"] == ["received"]
     assert stack.shell(SLOTS, job_id=job, number=1)[1][:2] == [32, 32]
-    assert {slot[3] for slot in stack.shell(SLOTS, job_id=job, number=1)} == {2}
+    assert {slot[3] for slot in stack.shell(SLOTS, job_id=job, number=1)} == {finished["workers"]}
     assert finished["rounds"] == list(range(ROUNDS + 1))
     assert finished["sha256"] == [made.sha256 for made in simulated]
 
@@ -130,8 +130,8 @@ def test_an_exported_checkpoint_goes_on_with_the_assignment_that_would_have_come
     made = olga.create()
     olga.forgive(409, f"/api/jobs/{made}/open")  # the first job is still open in this browser
     link = olga.invite(uses=2)
-    name = made[:8]
-    with Agent(stack, link, f"{name}-a", "--workers", "2"), Agent(stack, link, f"{name}-b", "--workers", "2"):
+    name, workers = made[:8], str(finished["workers"])
+    with Agent(stack, link, f"{name}-a", "--workers", workers), Agent(stack, link, f"{name}-b", "--workers", workers):
         olga.start(active=2)
         olga.wait_until_completed(60)
     assert stack.shell(SLOTS, job_id=made, number=HALF + 1) == stack.shell(SLOTS, job_id=job, number=HALF + 1)
