@@ -164,10 +164,6 @@ class Participant(Person):
             expect(card).to_be_visible()
         return self
 
-    def workers(self, most: int) -> int:
-        """How many Workers this browser runs of so many: it has no more than cores."""
-        return min(most, self.page.evaluate("navigator.hardwareConcurrency"))
-
     def join(self, link: str) -> Participant:
         return self.open(link).accept()
 

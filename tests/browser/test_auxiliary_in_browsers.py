@@ -11,7 +11,7 @@ from tests.stack.model_jobs import ModelJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 SEED, ROUNDS = 20261129, 6
-SETTINGS = {"epochs": ROUNDS, "localEpochs": 1, "batchSize": 16, "workers": 2, "experience": {"unitsPerAssignment": 7}}
+SETTINGS = {"epochs": ROUNDS, "localEpochs": 1, "batchSize": 16, "experience": {"unitsPerAssignment": 7}}
 PRESET = {
     "name": "Echo",
     "module": auxiliary.MODULE.name,
@@ -25,13 +25,13 @@ answer = sorted(set(Slot.objects.filter(round__job=job_id).values_list("split", 
 """
 
 
-def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, tmp_path):
-    job = ModelJob(stack, auxiliary.FOLDER, PRESET, seed=str(SEED))
+def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, workers, tmp_path):
+    job = ModelJob(stack, auxiliary.FOLDER, PRESET, seed=str(SEED), workers=workers)
     with Participant(chromium, "bob") as bob, Participant(firefox, "carol") as carol:
         for person in (bob, carol):
             person.open(job.link).accept()
         job.start(2)
-        facts, workers = job.wait_until_completed(120), bob.workers(2)
+        facts = job.wait_until_completed(120)
         bob.page.title()  # what the browser has said until now is heard by this answer at the latest
         fetched = [request.rsplit("/", 1)[-1] for request in bob.fetched(f"/bytes/jobs/{job.id}/")]
     files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (auxiliary.MODULE, auxiliary.REWARD)]
@@ -40,10 +40,10 @@ def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, 
     with Simulation(
         auxiliary.MODULE,
         tmp_path,
-        settings={**SETTINGS, "coordinatorParticipates": False},
+        settings={**SETTINGS, "workers": workers, "coordinatorParticipates": False},
         job_seed=SEED,
         participants=2,
-        device=workers,
+        device=2,
         files={"reward": auxiliary.REWARD},
     ) as simulation:
         assert facts["sha256"] == [made.sha256 for made in simulation.run()]
