@@ -345,6 +345,16 @@ class TestRecords:
         assert b.assignment["seed"] == seed
         assert_invariants(job)
 
+    def test_an_item_of_which_no_unit_was_finished_goes_to_who_joined_late(self):
+        job = make_experience_job(inputs="dataset", chunks=2)
+        a, b = Participant(job), Participant(job)
+        start(job)
+        late = Participant(job)
+        assert late.item is None
+        a.train(uniqueExamples=0)
+        assert (late.item, a.item, b.item) == ("c1", None, "c2")
+        assert_invariants(job)
+
     def test_an_item_of_which_no_unit_was_finished_goes_back_and_is_held_after_three_times(self):
         """C06."""
         job = make_experience_job(inputs="dataset", chunks=2)
