@@ -83,7 +83,7 @@ def simulated(tmp_path_factory, workers):
 
 
 def test_browsers_make_the_very_weights_that_a_simulation_makes(stack, job, finished, simulated, workers):
-    assert finished["attempts"] == ["received"]
+    assert finished["attempts"] == ["received"], finished["reasons"]
     assert stack.shell(SLOTS, job_id=job, number=1)[1][:2] == [32, 32]
     assert {slot[3] for slot in stack.shell(SLOTS, job_id=job, number=1)} == {workers}
     assert finished["rounds"] == list(range(ROUNDS + 1))

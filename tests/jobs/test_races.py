@@ -322,7 +322,8 @@ def test_everything_at_once_never_deadlocks(inputs):
         return member.upload(found, **report) if found else None
 
     def fail(member):
-        return member.fail() if member.assignment else None
+        found = member.assignment
+        return member.fail(assignment=found) if found else None
 
     def merges():
         for at in Round.objects.filter(job=job, state="closing").values_list("pk", flat=True):
