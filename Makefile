@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: demo run test test-full bench lint install install-dev wasm clean
+.PHONY: demo run test test-full bench results lint install install-dev wasm clean
 
 demo: install
 	@$(PY) -m weei_site.launch --demo
@@ -22,6 +22,11 @@ test-full: install-dev
 
 bench: install-dev
 	@$(PY) -m benchmarks
+
+# docs/results.md: the documented experiments again, from their seeds.
+results: install
+	@$(PY) manage.py reproduce cartpole --save
+	@$(PY) manage.py reproduce game --save
 
 lint: install-dev
 	@$(PY) -m tests.run --only static

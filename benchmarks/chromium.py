@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 OPTIONS = (
     "--headless=new", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
 SECONDS = 120
 

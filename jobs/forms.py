@@ -27,6 +27,14 @@ _FIELD_OF = {
     "validationSchedule.every": "validationEvery",
 }
 
+# Settings whose meaning is the model's own in experience jobs.
+_MODEL_DEFINED = {
+    "localEpochs": "What the model makes of this is its own; most use 1.",
+    "batchSize": "Of one training step. What it counts, the model defines.",
+    "learningRate": "Its meaning is the model's. Left empty, the model uses its own default.",
+}
+DEFAULT_ROUNDS = 30
+
 
 class _Number(forms.FloatField):
     """A number, shown without the spinner's rounding."""
@@ -113,22 +121,19 @@ class SettingsForm(forms.Form):
     def _count_rounds(self, from_round: int | None) -> None:
         epochs = self.fields["epochs"]
         epochs.label = "Rounds"
-        epochs.initial = 30
-        epochs.help_text = "How often the participants' results are merged."
+        epochs.initial = (from_round or 0) + DEFAULT_ROUNDS
+        epochs.help_text = "How many times the participants' results are merged."
         if from_round:
-            last = self.get_initial_for_field(epochs, "epochs")
+            last = int(self.get_initial_for_field(epochs, "epochs"))
             epochs.widget.attrs |= {"data-from-round": from_round}
             epochs.help_text = format_html(
                 "The number of the last round. <output data-rounds-left>From round {} on, {} trains {} more.</output>",
-                *(from_round, last, max(0, int(last) - from_round)),
+                *(from_round, last, max(0, last - from_round)),
             )
 
     def _let_the_model_define(self) -> None:
-        self.fields["localEpochs"].help_text = "What the model makes of this is its own; most use 1."
-        self.fields["batchSize"].help_text = "Of one training step. What it counts, the model defines."
-        self.fields[
-            "learningRate"
-        ].help_text = "Its meaning is the model's. Left empty, the model uses its own default."
+        for name, help_text in _MODEL_DEFINED.items():
+            self.fields[name].help_text = help_text
 
     def _evaluate_in_rounds(self) -> None:
         del self.fields["validationUnit"]

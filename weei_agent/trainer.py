@@ -162,11 +162,12 @@ class JailTrainer:
         return outcome
 
     def _take(self, module: Path) -> Jail:
-        while self._idle:
-            held, jail = self._idle.pop()
-            if held == module:
-                return jail
-            jail.close()
+        with contextlib.suppress(IndexError):  # ranges begin at once, and each thread may find the last one gone
+            while True:
+                held, jail = self._idle.pop()
+                if held == module:
+                    return jail
+                jail.close()
         return Jail(module, self._limits, cache=self._compiled)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,12 @@ from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import ModelInfo
 from weei_core.ranges import divided, merge_ranges
 from weei_core.results import TrainResult, parse_train_result
+
+
+def loaded_files(weights: Path, auxiliary: Iterable[Path]) -> dict[str, InputFile]:
+    """What `loadModel` and each `loadAuxiliary`, in declared order, read in a task of `weei_core.abi.tasks`."""
+    slots = {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(auxiliary)}
+    return {"weights": InputFile(weights), **slots}
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,7 @@ class Assignment:
     def task(self, units: Units | None) -> tuple[dict[str, Any], dict[str, InputFile]]:
         """A task of `weei_core.abi.tasks` that plays one of `ranges`, and the files it reads."""
         work = Work(settings=self.settings, round=self.round, seed=self.seed, data=self.part, units=units)
-        inputs = {"weights": InputFile(self.start)}
-        inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(self.auxiliary.values())}
+        inputs = loaded_files(self.start, self.auxiliary.values())
         if self.data is not None:
             inputs["data"] = InputFile(self.data)
         return {"operation": "train", "auxiliary": list(self.auxiliary), "work": asdict(work)}, inputs

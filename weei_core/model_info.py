@@ -203,6 +203,16 @@ class ModelInfo(Loose):
         return self.evaluation_units > 0 or (self.reads_data and self.capabilities.evaluation and validation_file)
 
     @property
+    def average_only(self) -> tuple[ByteRange, ...]:
+        """Byte ranges of the weights that hold values not trained by gradient steps."""
+        return (self.aggregation and self.aggregation.average_only) or ()
+
+    @property
+    def average_only_ranges(self) -> list[tuple[int, int]]:
+        """The same as (offset, bytes), as `aggregation.merge` takes them."""
+        return [(part.offset, part.bytes) for part in self.average_only]
+
+    @property
     def metric_ids(self) -> frozenset[str]:
         return frozenset(metric.id for metric in self.metrics)
 
@@ -229,7 +239,7 @@ def check_against_weights(info: ModelInfo, weight_bytes: int) -> None:
 
 
 def _check_average_only_bounds(info: ModelInfo, weight_bytes: int) -> None:
-    for index, part in enumerate((info.aggregation and info.aggregation.average_only) or ()):
+    for index, part in enumerate(info.average_only):
         if part.offset + part.bytes > weight_bytes:
             field = f"modelInfo.aggregation.averageOnly[{index}]"
             raise Invalid(

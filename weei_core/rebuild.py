@@ -179,7 +179,6 @@ def _merge(
     kept = path_of(before.state) if before.state else None
     if kept is not None and kept.stat().st_size != vectors * start.stat().st_size:
         kept = None
-    ranges = (info.aggregation and info.aggregation.average_only) or ()
     with contextlib.ExitStack() as stack:
         weights_out = stack.enter_context(tempfile.TemporaryFile())
         state_out = stack.enter_context(tempfile.TemporaryFile()) if vectors else None
@@ -189,7 +188,7 @@ def _merge(
             state=FileSource(stack.enter_context(kept.open("rb"))) if kept else None,
             step=before.step + 1 if kept else 1,
             method=method,
-            average_only=[(part.offset, part.bytes) for part in ranges],
+            average_only=info.average_only_ranges,
             weights_out=weights_out,
             state_out=state_out,
         )

@@ -12,14 +12,14 @@ from weei_core.model_info import SlotSource
 
 @dataclass(frozen=True)
 class UnitsView:
-    """`first` and `last` are those of the units dealt for the round at work, and `dealt` their number; before anything
-    is dealt `first` is None."""
+    """`first` and `last` are those of the units dealt for the round at work, and `dealt` their number; `first` is None
+    before anything is dealt, and where chunks are dealt."""
 
     round: int
     last_round: int
     per_participant: int | None
     used: int
-    """Units dealt since the job seed was drawn."""
+    """Units dealt since the job seed was drawn; where chunks are dealt, those of the passes before."""
     fraction: float
     first: int | None = None
     last: int | None = None
@@ -27,7 +27,7 @@ class UnitsView:
 
 
 def units_view(job: Job, newest: int | None) -> UnitsView:
-    """`newest` is the round of the newest checkpoint. For models that make all of their data."""
+    """`newest` is the round of the newest checkpoint."""
     settings, done = settings_of(job), job.first_round if newest is None else newest
     planned = settings.epochs - job.first_round
     at = round_at_work(job)

@@ -130,7 +130,7 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
             state=artifact_source(keeps.sha256) if keeps else None,
             step=before.aggregation_step + 1 if keeps else 1,
             method=chosen,
-            average_only=average_only_ranges(info),
+            average_only=info.average_only_ranges,
             weights_out=weights_out.file,
             state_out=state_out.file if method_named(chosen.method).state_vectors else None,
         )
@@ -142,11 +142,6 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
             merging,
             clock,
         )
-
-
-def average_only_ranges(info: ModelInfo) -> list[tuple[int, int]]:
-    ranges = info.aggregation.average_only if info.aggregation and info.aggregation.average_only else ()
-    return [(r.offset, r.bytes) for r in ranges]
 
 
 def _update_source(slot: Slot, attempt: Attempt) -> Source:

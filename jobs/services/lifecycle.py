@@ -23,7 +23,6 @@ from peers.models import Membership
 from peers.outbox import hint_job
 from weei_core import seeds
 from weei_core.errors import Conflict, Invalid, NotFound
-from weei_core.model_info import ModelInfo
 from weei_core.training_settings import TrainingSettings, changed
 
 
@@ -142,9 +141,9 @@ def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
     """Settings that count from the next round. `patch` may be whole settings; the seed cannot change."""
     info = info_of(job)
     new = changed(settings_of(job), patch, for_experience=info.is_experience, info=info, weight_bytes=job.weight_bytes)
-    _refuse_past_end(job, info, new)
     with transaction.atomic():
         _coordinator_trains(job, new.coordinator_participates)
+        _refuse_past_end(job_locked(job.pk), new)
         moved = Job.objects.filter(pk=job.pk, settings_text=job.settings_text).exclude(status=Job.Status.COMPLETED)
         if moved.update(settings_text=new.text) != 1:
             raise Conflict("The settings changed meanwhile, or the job is completed. Look again.", code="try_again")
@@ -155,12 +154,18 @@ def job_update_settings(job: Job, patch: dict[str, Any]) -> TrainingSettings:
     return new
 
 
-def _refuse_past_end(job: Job, info: ModelInfo, new: TrainingSettings) -> None:
-    at_work = f"round {job.round_no}" if info.is_experience else f"pass {job.pass_no + 1}"
-    least = max(job.round_no, job.first_round + 1) if info.is_experience else job.pass_no + 1
+def _refuse_past_end(job: Job, new: TrainingSettings) -> None:
+    """The pass or round at work may be made the last one. Between two rounds that is the next: a paused job goes on."""
+    if info_of(job).is_experience:
+        at = round_at_work(job)
+        between = at is None or at.state == Round.State.DONE
+        name, least = "round", job.round_no + between
+    else:
+        name, least, between = "pass", job.pass_no + 1, False
     if new.epochs < least and job.status != Job.Status.COMPLETED:
         raise Invalid(
-            f"settings.epochs: {new.epochs} given, but {at_work} is at work; finish the job instead.",
+            f"settings.epochs: {new.epochs} given, but {name} {least} {'comes next' if between else 'is at work'}; "
+            "finish the job instead.",
             field="settings.epochs",
         )
 

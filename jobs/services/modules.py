@@ -14,6 +14,7 @@ from checkpoints.services.artifacts import artifact_path
 from jobs.services.auxiliary import FilledSlot
 from weei_core import strict_json
 from weei_core.abi.limits import Limits
+from weei_core.assignment import loaded_files
 from weei_core.errors import ModelError
 from weei_core.jail.parent import InputFile, Jail
 from weei_core.model_info import AuxiliarySlot, ModelInfo, parse_model_info
@@ -55,8 +56,7 @@ class Start:
 
     @cached_property
     def files(self) -> dict[str, InputFile]:
-        filled = {f"auxiliary/{i}": InputFile(artifact_path(slot.sha256)) for i, slot in enumerate(self.slots)}
-        return {"weights": InputFile(artifact_path(self.weights)), **filled}
+        return loaded_files(artifact_path(self.weights), (artifact_path(slot.sha256) for slot in self.slots))
 
 
 def describe_new(jail: Jail, *, seed: str, out: BinaryIO) -> tuple[ModelInfo, list[str]]:

@@ -61,10 +61,7 @@ def _verdict(checkpoint: Checkpoint, jails: _Jails) -> Verdict:
             made, rebuilt = "file", Comparison()
             rebuilt.expect("The weights", ledger.result.weights, ledger.continued_from.get("weights"))
         else:
-            made, rebuilt = (
-                "trained",
-                rebuild_round(ledger, jails.of(ledger.module, info_of(checkpoint.job)), artifact_path),
-            )
+            made, rebuilt = "trained", rebuild_round(ledger, jail(), artifact_path)
         comparison = Comparison(rebuilt.updates, comparison.differences + rebuilt.differences)
     except WeeiError as error:
         comparison.differences.append(error.message)

@@ -16,6 +16,7 @@ from jobs.models import Attempt, Job, Requeued, Round, Slot
 from jobs.services.dealing import deal_round, requeued_row
 from jobs.services.events import enqueue, job_event
 from jobs.services.status import job_pause_with_error
+from jobs.services.texts import info_of
 from peers.outbox import hint_job, hint_peers
 
 OUTCOMES = {
@@ -105,9 +106,10 @@ def _deals_may_go_on(round_id: int) -> bool:
     Job.objects.filter(pk=ended.job_id).update(failed_deals=failed)
     if failed < settings.DEAL_ERRORS:
         return True
+    nothing = " or without a finished unit" if info_of(ended.job).is_experience else ""
     job_pause_with_error(
         ended.job_id,
-        f"Round {ended.number}: {failed} deals in a row ended only in errors. Look at why the slots stopped, "
+        f"Round {ended.number}: {failed} deals in a row ended only in errors{nothing}. Look at what the slots say, "
         "then resume.",
     )
     return False

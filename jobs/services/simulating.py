@@ -22,9 +22,9 @@ from weei_core import seeds, strict_json
 from weei_core.abi.limits import Limits
 from weei_core.abi.requests import Units, Work
 from weei_core.aggregation import WeightedSource, average_metrics, merge, method_named
-from weei_core.assignment import Assignment
+from weei_core.assignment import Assignment, loaded_files
 from weei_core.errors import Conflict
-from weei_core.jail.parent import InputFile, Jail
+from weei_core.jail.parent import Jail
 from weei_core.model_info import ModelInfo, parse_model_info
 from weei_core.results import TrainResult, parse_evaluation
 from weei_core.training_settings import parse_settings
@@ -161,7 +161,6 @@ class Simulation:
         if not counted:
             raise Conflict(f"Round {number}: nobody finished a unit.", code="nothing_finished")
         method = self.settings.aggregation
-        ranges = (self.info.aggregation and self.info.aggregation.average_only) or ()
         kept, step = before
         state_path = self._folder / f"state-{number}" if method_named(method.method).state_vectors else None
         with contextlib.ExitStack() as stack:
@@ -175,7 +174,7 @@ class Simulation:
                 state=FileSource(stack.enter_context(kept.open("rb"))) if kept else None,
                 step=step + 1,
                 method=method,
-                average_only=[(part.offset, part.bytes) for part in ranges],
+                average_only=self.info.average_only_ranges,
                 weights_out=stack.enter_context(self._weights(number).open("w+b")),
                 state_out=stack.enter_context(state_path.open("w+b")) if state_path else None,
             )
@@ -205,10 +204,8 @@ class Simulation:
         work = Work(settings=self.settings.train_text, units=Units(seed, 0, units))
         slots = self._slots(made.round)
         task = {"operation": "evaluate", "auxiliary": list(slots), "work": asdict(work)}
-        inputs = {"weights": InputFile(made.weights)}
-        inputs |= {f"auxiliary/{index}": InputFile(path) for index, path in enumerate(slots.values())}
         with self._jail() as jail:
-            outcome = jail.run(task, inputs)
+            outcome = jail.run(task, loaded_files(made.weights, slots.values()))
         result = parse_evaluation(strict_json.loads(str(outcome["result"]), what="result"), self.info.metric_ids)
         return replace(made, evaluation=result.metrics)
 

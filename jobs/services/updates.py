@@ -11,6 +11,7 @@ from django.utils import timezone
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add
 from jobs.models import Attempt, Job, Round, Slot
+from jobs.services.dealing import deal_round
 from jobs.services.settling import attempt_end, round_settle, slot_stop
 from jobs.services.texts import info_of
 from peers.models import Peer
@@ -86,7 +87,11 @@ def update_accept(*, peer: Peer, attempt_id: UUID, artifact: Artifact | NewArtif
         if not _receive(attempt, artifact, report):
             attempt.refresh_from_db()
             return _known(attempt, artifact.sha256)
-        round_settle(attempt.slot.round_id, timezone.now())
+        now = timezone.now()
+        round_settle(attempt.slot.round_id, now)
+        if report.unique_examples == 0:
+            # An item that went back may be for somebody who joined late and waits.
+            deal_round(attempt.slot.round_id, now)
         hint_peers([peer.pk])
         hint_job(attempt.slot.round.job_id, "round", "participants")
     return False

@@ -32,7 +32,7 @@ WEEI_OPERATION(getModelInfo) {
                "\"workSource\":{\"kind\":\"experience\",\"inputs\":\"none\","
                "\"unit\":{\"id\":\"game\",\"label\":\"Games\"},"
                "\"unitsPerAssignment\":{\"default\":64,\"minimum\":2,\"maximum\":4096},\"evaluationUnits\":400},"
-               "\"auxiliaryWeights\":[{\"id\":\"opponent\",\"role\":\"opponent\",\"bytes\":55684,"
+               "\"auxiliaryWeights\":[{\"id\":\"opponent\",\"role\":\"opponent\",\"bytes\":30980,"
                "\"source\":{\"kind\":\"checkpoint\",\"roundsAgo\":3}}],"
                "\"inference\":{\"view\":\"connect-four\",\"inputs\":[{\"id\":\"moves\","
                "\"label\":\"Columns played so far, 0 to 6, without spaces\",\"type\":\"text\"}],"
@@ -44,7 +44,7 @@ WEEI_OPERATION(getModelInfo) {
                "{\"id\":\"line\",\"label\":\"Column and row of the winning four\",\"type\":\"rows\"}]}}");
     return true;
 }
-_Static_assert(WEIGHT_BYTES == 55684 && MOST_UNITS == 4096 && ALPHABETA_DEPTH == 4, "ModelInfo states these");
+_Static_assert(WEIGHT_BYTES == 30980 && MOST_UNITS == 4096 && ALPHABETA_DEPTH == 4, "ModelInfo states these");
 
 WEEI_OPERATION(createInitialWeights) {
     uint64_t seed;
@@ -73,7 +73,8 @@ static bool read_weights(json request, parameters **loaded) {
     if (buffer.bytes != WEIGHT_BYTES)
         return weei_fail("weights has %g bytes, this model has %g", (double)buffer.bytes, (double)WEIGHT_BYTES);
     *loaded = at_address(buffer.address);
-    return all_usable(*loaded) || weei_fail("weights holds a value that is not finite or beyond %g", (double)MOST_WEIGHT);
+    return all_usable(*loaded) ||
+           weei_fail("weights holds a value that is not finite or beyond %g", (double)MOST_WEIGHT);
 }
 
 static void replace(parameters **held, parameters *loaded) {
@@ -164,11 +165,12 @@ static bool train_batch(run *r, turn *turns, uint32_t *order, uint32_t games, co
     return true;
 }
 
-static bool train(turn *turns, uint32_t *order, uint32_t most_games, const weei_experience *work,
+// `turns` and `order` have room for a batch of `most` games.
+static bool train(turn *turns, uint32_t *order, uint32_t most, const weei_experience *work,
                   const weei_settings *settings, json_writer *result) {
     run r = {.total = work->unit_count};
     while (r.played < r.total) {
-        uint32_t left = r.total - r.played, games = left < most_games ? left : most_games;
+        uint32_t left = r.total - r.played, games = left < most ? left : most;
         if (!train_batch(&r, turns, order, games, work, settings)) return false;
     }
 
@@ -197,16 +199,12 @@ WEEI_OPERATION(train) {
     if (!weei_read_experience(request, MOST_UNITS, &work) || !weei_read_settings(request, &settings)) return false;
     if (!weei_integer(request, "round", 1, 1u << 31, &round)) return false;
 
-    uint32_t games = work.unit_count < settings.batch_size ? work.unit_count : settings.batch_size;
-    uint32_t turn_bytes = games * CELLS * (uint32_t)sizeof(turn), order_bytes = games * CELLS * (uint32_t)sizeof(uint32_t);
-    uint32_t turns = weei_alloc(turn_bytes), order = weei_alloc(order_bytes);
-    bool done;
-    if (turns == 0 || order == 0)
-        done = weei_fail("out of memory: %g games need %g bytes", (double)games, (double)(turn_bytes + order_bytes));
-    else
-        done = train(at_address(turns), at_address(order), games, &work, &settings, result);
-    if (turns != 0) weei_free(turns, turn_bytes);
-    if (order != 0) weei_free(order, order_bytes);
+    uint32_t most = work.unit_count < settings.batch_size ? work.unit_count : settings.batch_size;
+    uint32_t turn_bytes = most * CELLS * (uint32_t)sizeof(turn), bytes = turn_bytes + most * CELLS * 4;
+    uint32_t block = weei_alloc(bytes);
+    if (block == 0) return weei_fail("out of memory: %g games need %g bytes", (double)most, (double)bytes);
+    bool done = train(at_address(block), at_address(block + turn_bytes), most, &work, &settings, result);
+    weei_free(block, bytes);
     return done;
 }
 
@@ -244,7 +242,8 @@ static bool read_board(json request, board *b) {
         int column = moves.text[i] - '0';
         if (column < 0 || column >= COLUMNS)
             return weei_fail("input.moves has at place %g something else than a column, allowed: 0 to 6", (double)i);
-        if (game_is_over(b)) return weei_fail("input.moves goes on after move %g, which ended the game", (double)(i - 1));
+        if (game_is_over(b))
+            return weei_fail("input.moves goes on after move %g, which ended the game", (double)(i - 1));
         if (!game_is_legal(b, column)) return weei_fail("input.moves has move %g in a full column", (double)i);
         *b = game_after(b, column);
     }

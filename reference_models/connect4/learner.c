@@ -11,7 +11,8 @@ static int moves_of(const turn *t) {
     return moves;
 }
 
-// With v = tanh(s) and the target z, the cross-entropy of (1 + v) / 2 against (1 + z) / 2 has the derivative v - z by s.
+// With v = tanh(s) and the target z, the cross-entropy of (1 + v) / 2 against (1 + z) / 2 has the derivative v - z
+// by s.
 static void turn_backward(learner *l, const parameters *weights, const turn *t, bool mirrored, float scale,
                           error_sum *total) {
     static activations a;

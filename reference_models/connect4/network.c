@@ -3,15 +3,15 @@
 #include "../lib/functions.h"
 #include "../lib/rng.h"
 
-// Uniform with a variance of 2 / inputs keeps the size of what passes a ReLU from layer to layer (He et al. 2015). Of
-// a window's 48 inputs about 12 are set. The last layer starts small: before training no move is much better.
+// Uniform with limit sqrt(6 / inputs) keeps the size of what passes a ReLU from layer to layer (He et al. 2015): 0.35355
+// and 0.125. The last layer starts smaller, so that before training no move is worth much more than another.
 void network_initialize(parameters *p, uint64_t seed) {
     rng r = rng_start(seed, 0);
     *p = (parameters){0};
     for (int i = 0; i < PATCH; i++)
-        for (int f = 0; f < FILTERS; f++) p->filters[i][f] = rng_uniform(&r, 0.4f);
+        for (int f = 0; f < FILTERS; f++) p->filters[i][f] = rng_uniform(&r, 0.35355f);
     for (int i = 0; i < FEATURES; i++)
-        for (int h = 0; h < HIDDEN; h++) p->dense[i][h] = rng_uniform(&r, 0.11f);
+        for (int h = 0; h < HIDDEN; h++) p->dense[i][h] = rng_uniform(&r, 0.125f);
     for (int h = 0; h < HIDDEN; h++) p->out[h] = rng_uniform(&r, 0.2f);
 }
 

@@ -3,9 +3,7 @@
 #include "../lib/functions.h"
 #include "../lib/nn.h"
 
-#ifndef TEMPERATURE
 #define TEMPERATURE 0.1
-#endif
 
 void player_values(const parameters *p, const board *b, float values[COLUMNS]) {
     static activations a;

@@ -10,7 +10,8 @@
 // What each move is worth to the player to move, -1 to 1. The game is on.
 void player_values(const parameters *p, const board *b, float values[COLUMNS]);
 
-// The chance of each move in training, a softmax of the values: a move that is worth 0.1 less is played a third as often.
+// The chance of each move in training, a softmax of the values: a move that is worth 0.1 less is played a third as
+// often.
 void player_policy(const float values[COLUMNS], float policy[COLUMNS]);
 
 int player_best(const float values[COLUMNS]);                 // the first of the best

@@ -1,8 +1,6 @@
 #include "selfplay.h"
 
-#ifndef MOST_RANDOM
-#define MOST_RANDOM 6
-#endif
+enum { MOST_RANDOM = 6 };  // moves at the start of a game, so that games differ
 
 // One move is worth what the end of the game is worth, if it ends the game; else the opposite of what the best
 // answer is worth: one step of dynamic programming (Bellman 1957), with the network's word for the answers.

@@ -41,14 +41,25 @@ export class SettingsFields {
   /** @param {string} source JSON, "" for a dataset job @param {() => FormData} typed */
   async show(source, typed) {
     if (source === this.#shown) return;
+    const before = this.#shown;
     this.#shown = source;
-    const response = await fetch(this.#url, { method: "POST", body: typed() });
+    try {
+      const text = await this.#fetch(typed());
+      // Only the answer to the last change counts. The markup is the server's own template.
+      if (source !== this.#shown) return;
+      byId("settings-fields").innerHTML = text;
+      syncForm(this.#form);
+    } catch (error) {
+      if (source === this.#shown) this.#shown = before;
+      throw error;
+    }
+  }
+
+  /** @param {FormData} body */
+  async #fetch(body) {
+    const response = await fetch(this.#url, { method: "POST", body });
     if (response.redirected) throw new Error("Your session ended. Sign in again in another tab, then try again.");
     if (!response.ok) throw new Error(`The settings could not be fetched: the server answered ${response.status}.`);
-    const text = await response.text();
-    // Only the answer to the last change counts. The markup is the server's own template.
-    if (source !== this.#shown) return;
-    byId("settings-fields").innerHTML = text;
-    syncForm(this.#form);
+    return response.text();
   }
 }

@@ -15,6 +15,8 @@ let preset = null;
 let inherited;
 /** Of the manifest that is chosen now. @type {import("./package.js").ManifestFacts} */
 let facts = NOTHING;
+/** @type {File | undefined} */
+let factsFrom;
 const settingsFields = new SettingsFields(form, fields, hidden("workSource")?.value ?? "");
 
 /** @param {string} name @returns {File[]} */
@@ -61,10 +63,12 @@ function setHidden(name, value) {
 /** What hangs on the chosen files: the list of them, the fields and the settings that the manifest asks for. */
 async function renderFiles() {
   const { manifest } = chosen();
-  const read = await readManifest(manifest);
-  // Another one was chosen meanwhile.
-  if (manifest !== chosen().manifest) return;
-  facts = read;
+  if (manifest !== factsFrom) {
+    const read = await readManifest(manifest);
+    // Another one was chosen meanwhile.
+    if (manifest !== chosen().manifest) return;
+    [facts, factsFrom] = [read, manifest];
+  }
   renderFileFields(facts, chosen().files);
   renderChosen();
   const source = facts.source ? JSON.stringify(facts.source) : "";

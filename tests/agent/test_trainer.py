@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from weei_agent.outcomes import Exit
 from weei_agent.trainer import JailTrainer, Order, Progress, _Sum
 from weei_core.errors import ModelError
 
-DIGITS = Path(__file__).parents[2] / "reference_models" / "digits"
+ROOT = Path(__file__).parents[2]
+DIGITS = ROOT / "reference_models" / "digits"
 CHUNK = (DIGITS / "data" / "train-001.bin").read_bytes()
 SETTINGS = '{"localEpochs":1,"batchSize":16,"learningRate":0.05}'
 
@@ -190,7 +192,9 @@ def test_an_interruption_ends_the_child_and_frees_the_work(tmp_path, weights, se
         training = threading.Event()
         server.on("stage training", training.set)
         command = [sys.executable, "-m", "weei_agent", server.link, "--yes", "--json", "--state-dir", str(tmp_path)]
-        agent = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True)
+        # Whoever runs the tests in the background has interruptions ignored.
+        heard = partial(signal.signal, sent, signal.SIG_DFL)
+        agent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=heard)
         assert training.wait(20)
         agent.send_signal(sent)
         out, _ = agent.communicate(timeout=20)
@@ -198,6 +202,25 @@ def test_an_interruption_ends_the_child_and_frees_the_work(tmp_path, weights, se
     last = json.loads(out.splitlines()[-1])
     assert (last["event"], last["code"], last["message"]) == ("error", 130, "Interrupted. Updates delivered: 0.")
     assert server.paused
+
+
+class SeemsFull(list):
+    """Another thread took the last one between this one's look and its grasp."""
+
+    def __bool__(self):
+        return True
+
+
+def test_a_child_that_another_range_took_first_is_made_anew(trainer):
+    trainer._idle = SeemsFull()
+
+    async def scenario():
+        info = await trainer.load(DIGITS / "digits.wasm")
+        trainer._idle = list(trainer._idle)
+        await trainer.close()
+        return info
+
+    assert asyncio.run(scenario()).id == "digits"
 
 
 def test_a_split_assignment_is_played_by_several_children_and_merged(tmp_path):

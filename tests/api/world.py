@@ -15,6 +15,9 @@ from peers.services.invitations import invitation_create
 from peers.services.tokens import peer_create
 from tests.jobs.world import Participant, make_job, owner, start
 
+# Both jobs' models answer questions, so that a person may be refused the page on which they are asked.
+ANSWERS = {"inference": True}
+
 
 @dataclass
 class Caller:
@@ -56,8 +59,8 @@ class World:
     """`job` of alice runs: a participant trains, one was invited, one left. `other` is mallory's, and ready."""
 
     def __init__(self):
-        self.job = make_job(chunks=6, epochs=3, user=owner("alice"))
-        self.other = make_job(chunks=2, weights=(9.0, 8.0, 7.0, 6.0), user=owner("mallory"))
+        self.job = make_job(chunks=6, epochs=3, user=owner("alice"), capabilities=ANSWERS)
+        self.other = make_job(chunks=2, weights=(9.0, 8.0, 7.0, 6.0), user=owner("mallory"), capabilities=ANSWERS)
         trains = Participant(self.job)
         self.participant = Caller(trains.token, trains.peer)
         gone = Participant(self.job)

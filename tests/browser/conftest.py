@@ -65,6 +65,17 @@ def firefox(playwright):
     browser.close()
 
 
+@pytest.fixture(scope="session")
+def workers(chromium, firefox):
+    """Workers that every device can run: two, unless a browser finds one core only."""
+    cores = []
+    for browser in (chromium, firefox):
+        page = browser.new_page()
+        cores.append(page.evaluate("navigator.hardwareConcurrency"))
+        page.close()
+    return min(2, *cores)
+
+
 @pytest.fixture(params=BROWSERS)
 def each_browser(request):
     return request.getfixturevalue(request.param)

@@ -11,7 +11,7 @@ from tests.stack.model_jobs import ModelJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 SEED, ROUNDS = 20261129, 6
-SETTINGS = {"epochs": ROUNDS, "localEpochs": 1, "batchSize": 16, "workers": 2, "experience": {"unitsPerAssignment": 7}}
+SETTINGS = {"epochs": ROUNDS, "localEpochs": 1, "batchSize": 16, "experience": {"unitsPerAssignment": 7}}
 PRESET = {
     "name": "Echo",
     "module": auxiliary.MODULE.name,
@@ -25,8 +25,8 @@ answer = sorted(set(Slot.objects.filter(round__job=job_id).values_list("split", 
 """
 
 
-def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, tmp_path):
-    job = ModelJob(stack, auxiliary.FOLDER, PRESET, seed=str(SEED))
+def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, workers, tmp_path):
+    job = ModelJob(stack, auxiliary.FOLDER, PRESET, seed=str(SEED), workers=workers)
     with Participant(chromium, "bob") as bob, Participant(firefox, "carol") as carol:
         for person in (bob, carol):
             person.open(job.link).accept()
@@ -40,7 +40,7 @@ def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, 
     with Simulation(
         auxiliary.MODULE,
         tmp_path,
-        settings={**SETTINGS, "coordinatorParticipates": False},
+        settings={**SETTINGS, "workers": workers, "coordinatorParticipates": False},
         job_seed=SEED,
         participants=2,
         device=2,
@@ -48,4 +48,4 @@ def test_browsers_fill_the_slots_as_a_simulation_does(stack, chromium, firefox, 
     ) as simulation:
         assert facts["sha256"] == [made.sha256 for made in simulation.run()]
     assert facts["attempts"] == ["received"]
-    assert stack.shell(SPLITS, job_id=job.id) == [2]
+    assert stack.shell(SPLITS, job_id=job.id) == [workers]

@@ -1,4 +1,4 @@
-"""An experience job, end to end: Chromium coordinates, Chromium and Firefox play with two Workers each."""
+"""An experience job, end to end: Chromium coordinates, Chromium and Firefox play with several Workers each."""
 
 import json
 
@@ -31,10 +31,10 @@ def choose_package(page):
     expect(page.get_by_label("Episodes per round")).to_be_visible()
 
 
-def fill_settings(page):
+def fill_settings(page, workers):
     page.get_by_label("Rounds", exact=True).fill(str(ROUNDS))
     page.get_by_label("Episodes per round").fill("32")
-    page.get_by_label("Workers per device").fill("2")
+    page.get_by_label("Workers per device").fill(str(workers))
     page.locator("#id_batchSize").fill("16")
     page.locator("#id_coordinatorParticipates").set_checked(False)
     page.locator("#id_validationEnabled").check()
@@ -42,14 +42,14 @@ def fill_settings(page):
 
 
 @pytest.fixture(scope="module")
-def job(stack, olga):
+def job(stack, olga, workers):
     """The id of a job that Olga made from the package; there is no dataset."""
     page = olga.page
     page.get_by_role("link", name="New job").click()
     choose_package(page)
     expect(page.get_by_label("Dataset passes")).to_have_count(0)
     expect(page.locator("#file-validation")).to_be_hidden()
-    fill_settings(page)
+    fill_settings(page, workers)
     page.get_by_text("More settings").click()
     page.get_by_label("Seed").fill(SEED)
     return olga.create()
@@ -66,16 +66,15 @@ def finished(stack, olga, job, chromium, firefox):
             person.accept()
         olga.start(active=2)
         olga.wait_until_completed(180)
-        facts = stack.shell(FACTS, job_id=job)
-        yield facts
+        yield stack.shell(FACTS, job_id=job)
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory):
+def simulated(tmp_path_factory, workers):
     settings = {
         **PRESET["settings"],
         "epochs": ROUNDS,
-        "workers": 2,
+        "workers": workers,
         "validationSchedule": {"enabled": True, "unit": "round", "every": 5},
     }
     folder, module = tmp_path_factory.mktemp("simulated"), FOLDER / PRESET["module"]
@@ -83,10 +82,10 @@ def simulated(tmp_path_factory):
         return list(simulation.run())
 
 
-def test_browsers_make_the_very_weights_that_a_simulation_makes(stack, job, finished, simulated):
-    assert finished["attempts"] == ["received"]
+def test_browsers_make_the_very_weights_that_a_simulation_makes(stack, job, finished, simulated, workers):
+    assert finished["attempts"] == ["received"], finished["reasons"]
     assert stack.shell(SLOTS, job_id=job, number=1)[1][:2] == [32, 32]
-    assert {slot[3] for slot in stack.shell(SLOTS, job_id=job, number=1)} == {2}
+    assert {slot[3] for slot in stack.shell(SLOTS, job_id=job, number=1)} == {workers}
     assert finished["rounds"] == list(range(ROUNDS + 1))
     assert finished["sha256"] == [made.sha256 for made in simulated]
 
@@ -114,7 +113,9 @@ def test_the_policy_is_shown_balancing(stack, olga, job, finished):
     expect(page.locator("#play-status")).to_contain_text("Return", timeout=60_000)
 
 
-def test_an_exported_checkpoint_goes_on_with_the_assignment_that_would_have_come(stack, olga, job, finished, tmp_path):
+def test_an_exported_checkpoint_goes_on_with_the_assignment_that_would_have_come(
+    stack, olga, job, finished, workers, tmp_path
+):
     """Continued with `resume` from round 10 the new job deals what the first one dealt in round 11, and ends alike."""
     page = olga.page
     page.goto(f"{stack.url}/jobs/{job}/checkpoints/{HALF}/")
@@ -126,7 +127,7 @@ def test_an_exported_checkpoint_goes_on_with_the_assignment_that_would_have_come
     page.locator("#file-checkpoint").set_input_files([file])
     choose_package(page)
     page.locator("#mode-resume").check()
-    fill_settings(page)
+    fill_settings(page, workers)
     made = olga.create()
     olga.forgive(409, f"/api/jobs/{made}/open")  # the first job is still open in this browser
     link = olga.invite(uses=2)

@@ -9,8 +9,8 @@ enum { NATIVE_PAGES = 128, NATIVE_FIRST_PAGES = 2 };  // the maximum and the siz
 extern int progress_reports;
 
 typedef uint32_t operation(uint32_t pointer, uint32_t bytes);
-operation weei_getModelInfo, weei_createInitialWeights, weei_loadModel, weei_train, weei_evaluate, weei_inspectData,
-    weei_predict;
+operation weei_getModelInfo, weei_createInitialWeights, weei_loadModel, weei_loadAuxiliary, weei_train, weei_evaluate,
+    weei_inspectData, weei_predict;
 uint32_t weei_result_length(void);
 
 // A block with a red zone around what lies behind it, so that AddressSanitizer sees each byte too many.

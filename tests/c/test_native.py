@@ -14,6 +14,8 @@ def test_finds_the_programs():
         "alloc_test",
         "cartpole_hostile_test",
         "cartpole_policy_test",
+        "connect4_hostile_test",
+        "connect4_network_test",
         "hostile_test",
         "network_test",
         "text_test",

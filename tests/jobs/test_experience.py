@@ -147,7 +147,7 @@ class TestZeroUnits:
             assert merge_due(job) == 0
         assert Checkpoint.objects.filter(job=job).count() == 1
         assert job.status == Job.Status.PAUSED
-        assert "3 deals in a row" in job.last_error
+        assert "3 deals in a row ended only in errors or without a finished unit" in job.last_error
 
     @pytest.mark.parametrize("units", [-1, 9, 2.5, None])
     def test_more_units_than_assigned_fail_the_attempt(self, units):
@@ -229,6 +229,29 @@ class TestRounds:
             member.train()
         merge_due(job)
         assert (job.status, job.incomplete) == (Job.Status.COMPLETED, False)
+
+    def test_between_two_rounds_the_next_one_may_be_the_last_but_not_the_one_before(self):
+        """A paused job goes on when it is resumed, so that its last round cannot be one that is saved already."""
+        job, people = running(epochs=5)
+        lifecycle.job_pause(job)
+        for member in people:
+            member.train()
+        merge_due(job)
+        with pytest.raises(Invalid, match="1 given, but round 2 comes next"):
+            lifecycle.job_update_settings(job, {"epochs": 1})
+        lifecycle.job_update_settings(job, {"epochs": 2})
+        lifecycle.job_resume(job)
+        run_to_end(job, people)
+        assert (job.round_no, job.incomplete) == (2, False)
+
+    def test_a_paused_job_ends_with_the_round_at_work_if_that_is_made_its_last(self):
+        job, people = running(epochs=5)
+        lifecycle.job_pause(job)
+        lifecycle.job_update_settings(job, {"epochs": 1})
+        for member in people:
+            member.train()
+        merge_due(job)
+        assert (job.status, job.round_no, job.incomplete) == (Job.Status.COMPLETED, 1, False)
 
     def test_there_is_nothing_to_shuffle(self):
         job, _ = running()
@@ -320,6 +343,16 @@ class TestRecords:
         merge_due(job)
         assert b.item == "c1"
         assert b.assignment["seed"] == seed
+        assert_invariants(job)
+
+    def test_an_item_of_which_no_unit_was_finished_goes_to_who_joined_late(self):
+        job = make_experience_job(inputs="dataset", chunks=2)
+        a, b = Participant(job), Participant(job)
+        start(job)
+        late = Participant(job)
+        assert late.item is None
+        a.train(uniqueExamples=0)
+        assert (late.item, a.item, b.item) == ("c1", None, "c2")
         assert_invariants(job)
 
     def test_an_item_of_which_no_unit_was_finished_goes_back_and_is_held_after_three_times(self):

@@ -24,6 +24,7 @@ from tests.jobs.world import (
     Participant,
     assert_invariants,
     hello,
+    make_experience_job,
     make_job,
     merge_due,
     open_link,
@@ -36,10 +37,10 @@ from weei_core.errors import Conflict
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.db, pytest.mark.usefixtures("no_messages")]
 
 
-def uploader(member):
+def uploader(member, **report):
     """Its upload, with everything read before, so that threads meet in the transaction."""
     assignment = member.assignment
-    return lambda: member.upload(assignment)
+    return lambda: member.upload(assignment, **report)
 
 
 def round_of(job):
@@ -56,6 +57,26 @@ def test_two_last_updates_close_the_round_once():
         at = round_of(job)
         assert (at.number, at.state, at.live, at.received) == (number, "closing", 0, 2)
         merge_due(job)
+    assert job.status == Job.Status.COMPLETED
+    assert_invariants(job)
+
+
+@pytest.mark.parametrize("inputs", ["none", "dataset"])
+def test_two_last_updates_of_no_unit_deal_once_more(inputs):
+    """A round in which nobody finished a unit is dealt again by one of them, and nobody else gets its units."""
+    job = make_experience_job(inputs=inputs, chunks=2 * FEW, epochs=FEW)
+    a, b = Participant(job), Participant(job)
+    start(job)
+    for number in range(1, FEW + 1):
+        assert together(uploader(a, uniqueExamples=0), uploader(b, uniqueExamples=0)) == [False, False]
+        at = round_of(job)
+        assert (at.number, at.state, at.deal, at.live, at.received) == (number, "open", 1, 2, 0)
+        assert together(uploader(a, uniqueExamples=0), uploader(b)) == [False, False]
+        at = round_of(job)
+        assert (at.state, at.deal, at.live, at.received) == ("closing", 1, 0, 1)
+        Requeued.objects.filter(job=job).update(errors=0)
+        merge_due(job)
+        assert_counters(job)
     assert job.status == Job.Status.COMPLETED
     assert_invariants(job)
 
@@ -191,6 +212,23 @@ def test_peers_that_get_ready_at_the_same_instant_get_different_items():
     assert_invariants(job)
 
 
+def test_peers_that_get_ready_at_the_same_instant_get_different_units():
+    """One of them begins the deal, with all that are ready then; the others wait for the next."""
+    job = make_experience_job(epochs=FEW)
+    members = [Participant(job, ready=False) for _ in range(3)]
+    start(job)
+    for number in range(1, FEW + 1):
+        assert together(*(member.ready for member in members)) == [None] * 3
+        found = [member for member in members if member.item]
+        assert found and len({member.item for member in found}) == len(found)
+        assert (round_of(job).number, round_of(job).live) == (number, len(found))
+        Membership.objects.update(ready_for="")
+        for member in found:
+            member.train()
+        merge_due(job)
+    assert_invariants(job)
+
+
 def test_forty_chunks_four_threads_three_epochs():
     """C29: no chunk in two slots of a round, each once per pass, 3 × 40 accepted updates."""
     job = make_job(chunks=40, epochs=3)
@@ -260,9 +298,11 @@ def test_pausing_while_the_last_update_comes_keeps_the_update():
     assert_invariants(job)
 
 
-def test_everything_at_once_never_deadlocks():
+@pytest.mark.parametrize("inputs", [None, "none", "dataset"])
+def test_everything_at_once_never_deadlocks(inputs):
     """Whatever meets whatever: pairs and triples of operations on the same rows."""
-    job = make_job(chunks=60, epochs=50, coordinatorParticipates=True, capabilities={"recordRanges": True})
+    options = {"epochs": 50, "coordinatorParticipates": True, "capabilities": {"recordRanges": True}}
+    job = make_job(chunks=60, **options) if inputs is None else make_experience_job(inputs=inputs, chunks=6, **options)
     device = peer_create()[0]
     participants.job_open(job, device)
     members = [Participant(job) for _ in range(4)]
@@ -277,12 +317,13 @@ def test_everything_at_once_never_deadlocks():
         current = fresh()
         lifecycle.job_pause(current) if current.status == Job.Status.RUNNING else lifecycle.job_resume(current)
 
-    def upload(member):
+    def upload(member, **report):
         found = member.assignment
-        return member.upload(found) if found else None
+        return member.upload(found, **report) if found else None
 
     def fail(member):
-        return member.fail() if member.assignment else None
+        found = member.assignment
+        return member.fail(assignment=found) if found else None
 
     def merges():
         for at in Round.objects.filter(job=job, state="closing").values_list("pk", flat=True):
@@ -300,6 +341,7 @@ def test_everything_at_once_never_deadlocks():
         *(lambda m=m: upload(m) for m in members),
         *(lambda m=m: upload(m) for m in members),
         *(lambda m=m: fail(m) for m in members[:1]),
+        *(lambda m=m: upload(m, uniqueExamples=0) for m in members[1:] if inputs),
         *(lambda m=m: pause_member(m) for m in members[1:3]),
         *(lambda m=m: hello(m.peer) for m in members[2:]),
         *(m.ready for m in members),
@@ -321,7 +363,8 @@ def test_everything_at_once_never_deadlocks():
     assert_invariants(job)
     if fresh().status == Job.Status.PAUSED:
         lifecycle.job_resume(fresh())
-    lifecycle.job_update_settings(fresh(), {"epochs": fresh().pass_no + 1, "coordinatorParticipates": False})
+    at_work = fresh().round_no if inputs else fresh().pass_no + 1
+    lifecycle.job_update_settings(fresh(), {"epochs": at_work, "coordinatorParticipates": False})
     participants.participant_leave(device, job.pk)
     run_to_end(job, members)
     assert_invariants(job)

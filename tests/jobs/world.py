@@ -202,9 +202,10 @@ class Participant:
         found = self.assignment
         return found["chunkId"] if found else None
 
-    def fail(self, reason="it trapped"):
-        """Its assignment ends in an error."""
-        attempt_failed(peer=self.peer, attempt_id=uuid.UUID(self.assignment["attemptId"]), reason=reason)
+    def fail(self, reason="it trapped", assignment: dict | None = None):
+        """Its assignment ends in an error; `assignment`, where it was read before."""
+        found = assignment or self.assignment
+        attempt_failed(peer=self.peer, attempt_id=uuid.UUID(found["attemptId"]), reason=reason)
 
     def lost(self):
         """Its lease ended a moment ago; nothing has noticed yet."""

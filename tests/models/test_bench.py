@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import cartpole, chromium
-from benchmarks.measured import Measured
+from benchmarks import cartpole, cartpole_rounds, chromium
+from benchmarks.measured import Duration, Measured
 
 
 def test_a_figure_is_one_line_of_json():
@@ -30,6 +30,32 @@ def test_the_exit_code_says_whether_a_figure_missed_its_goal(monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", ["bench", "one"])
     assert command.main() == code
     assert json.loads(capsys.readouterr().out)["ratio"] == value / 2
+
+
+@pytest.mark.parametrize(
+    ("value", "goal", "missed"), [(150.0, 150, False), (150.1, 150, True), (1e9, None, False), (None, None, True)]
+)
+def test_a_duration_misses_when_it_is_longer_than_its_goal_or_never_ended(value, goal, missed):
+    measured = Duration("time", value, "ms", goal)
+    assert measured.missed == missed
+    assert json.loads(measured.line)["ratio"] is None
+
+
+def test_a_round_is_divided_by_what_its_agents_say():
+    """The slower agent's training and transfer count; overhead is the rest of the time to the next round."""
+    one = [
+        {"event": "assigned", "round": 1, "at": 1000},
+        {"event": "trained", "round": 1, "at": 1030, "seconds": 0.02},
+        {"event": "uploaded", "round": 1, "at": 1040},
+        {"event": "assigned", "round": 2, "at": 1100},
+    ]
+    other = [
+        {"event": "assigned", "round": 1, "at": 1005},
+        {"event": "trained", "round": 1, "at": 1050, "seconds": 0.04},
+        {"event": "uploaded", "round": 1, "at": 1070},
+        {"event": "assigned", "round": 2, "at": 1102},
+    ]
+    assert cartpole_rounds.rounds_of([one, other]) == [{"training": 40.0, "transfer": 20, "overhead": 60.0}]
 
 
 def test_an_unknown_bench_is_named(monkeypatch, capsys):

@@ -62,6 +62,7 @@ test("the end is told from the person's side", () => {
 test("the value is turned to the person, whoever moves", () => {
   assert.match(thoughtText({ ...EVEN, value: 0.5 }, true), /you are ahead: 0\.50.*column 4 \(40 %\)/);
   assert.match(thoughtText({ ...EVEN, value: 0.5 }, false), /it is ahead: -0\.50/);
+  assert.match(thoughtText({ ...EVEN, value: 0.001 }, false), /it is even: 0\.00/);
   assert.match(thoughtText({ ...EVEN, move: null }, true), /it is even: 0\.00, where 1 is won and -1 lost for you\.$/);
 });
 

@@ -50,6 +50,10 @@ class Checks:
         """A peer was told that this update is accepted."""
         assert self.receipts.setdefault(attempt, sha) == sha, f"attempt {attempt} has two receipts"
 
+    def refused(self, code: str) -> None:
+        """An update that is right, of no unit too, comes at most too late."""
+        assert code in ("stale_attempt", "already_received"), f"a right update is refused: {code}"
+
     def step(self) -> None:
         if self.store.version == self.version:
             return
@@ -73,6 +77,9 @@ class Checks:
         """The counters say what the rows say, and closing happened only when it may."""
         live = [slot.attempts[-1] for slot in at.slots if slot.attempts[-1].state == "live"]
         received = [slot.attempts[-1] for slot in at.slots if slot.attempts[-1].state == "received"]
+        for attempt in received:
+            goes_back = attempt.weight == 0 and self.world.server.info.reads_data
+            assert attempt.slot.status == ("stopped" if goes_back else "received")
         counts = (len(live), len([a for a in received if a.weight > 0]))
         assert (at.live, at.received) == counts, f"round {at.number}: counters {at.live, at.received}, rows {counts}"
         assert len({a.peer for a in live}) == len(live), "one peer holds two live attempts"
@@ -206,9 +213,7 @@ class Checks:
 
     def deals_failed(self, at: Round, ended: int) -> None:
         """The job pauses for deals that ended only in errors, or no unit; a deal with a loss does not count."""
-        deals = [deal_states(at, deal) for deal in range(ended + 1)]
-        counted = [states for states in deals if states and "lost" not in states]
-        assert all("weight" not in states for states in counted) and len(counted) >= 3, f"paused after {deals}"
+        assert self.units.failed_deals(at) == 3, f"paused after {[deal_states(at, deal) for deal in range(ended + 1)]}"
 
     def participant(self, member) -> None:
         live = self.world.server.assignment(member)

@@ -189,7 +189,7 @@ class Client:
         self.world.after(took, self.upload, tab, work)
 
     def update(self, work: Assignment) -> tuple[bytes, dict]:
-        body, weight = (work.task.base, 0) if work.idle else toy.trained(work.task)
+        body, weight = (toy.IDLE, 0) if work.idle else toy.trained(work.task)
         return body, {"round": work.round, "uniqueExamples": weight, "metrics": {"loss": toy.loss(work.task.seed)}}
 
     def upload(self, tab: int, work: Assignment, *, again: bool = False) -> None:
@@ -200,9 +200,12 @@ class Client:
             return
         body, report = self.update(work)
         declared = toy.sha(body)
-        if self.world.chance("invalid"):
+        spoiled = self.world.chance("invalid")
+        if spoiled:
             body, declared, report = self._spoil(body, declared, report)
         answer = self.world.request(self.world.server.upload, work.attempt, body, declared, report)
+        if isinstance(answer, Refused) and not spoiled:
+            self.world.checks.refused(str(answer))
         if answer is LOST or isinstance(answer, Refused) and str(answer) == "wrong_hash":
             self.uploading_until = self.world.now + 3
             self.world.after(self.world.rng.uniform(0.5, 2.5), self.upload, tab, work)

@@ -120,7 +120,8 @@ def _finish(server: Server) -> None:
 def change_settings(server: Server, patch: dict) -> None:
     job, experience = server.store.job, server.info.is_experience
     settings = changed(job.settings, patch, for_experience=experience, info=server.info)
-    least = max(job.round_no, job.first_round + 1) if experience else job.pass_no + 1
+    at = server.store.rounds.get(job.round_no)
+    least = job.round_no + (at is None or at.state == "done") if experience else job.pass_no + 1
     if job.status == COMPLETED or settings.epochs < least:
         raise Refused("settings.epochs")
     server.store.set(job, settings=settings)

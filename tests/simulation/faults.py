@@ -177,8 +177,11 @@ class Nemesis:
             self.world.after(self._uniform(0.1, 4), client.upload, tab, work, again=True)
 
     def limit(self) -> None:
-        """A person allows their device more Workers or fewer."""
-        self._client().limit(self.world.rng.randint(1, 4))
+        """A person allows their device more Workers or fewer, and sometimes opens the page anew for that."""
+        client = self._client()
+        if self.world.rng.random() < 0.5:
+            client.restart(0.0)
+        client.limit(self.world.rng.randint(1, 4))
 
     def leave(self) -> None:
         client = self._client()
@@ -221,7 +224,7 @@ class Nemesis:
         store = self.world.store
         at = store.rounds.get(store.job.round_no)
         received = [s.attempts[-1] for s in at.slots if s.status == "received"] if at and at.state != "done" else []
-        waiting = [attempt.sha for attempt in received if attempt.weight]  # without it is the start itself
+        waiting = [attempt.sha for attempt in received if attempt.sha != at.start]  # no unit: the start itself
         if waiting:
             name = self.world.rng.choice(waiting)
             data = store.files.pop(name, b"")

@@ -1,4 +1,4 @@
-"""Whole runs of the engine in a simulated world: cases C22, C24 to C26, C28 to C30, C32, C44 and C75,
+"""Whole runs of the engine in a simulated world: cases C06, C22, C24 to C26, C28 to C30, C32, C44 and C75,
 and the faults P1 to P9, P12, P13 and S1.
 
 A failure names its seed: `python -m tests.simulation --seed N` replays it with its log.

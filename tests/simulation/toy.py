@@ -18,6 +18,7 @@ WEIGHT_BYTES = 4 * FLOATS
 START = struct.pack("<3f", 1.0, -2.0, 0.5)
 HUGE = 3e38
 LARGE = 2.0**60
+IDLE = struct.pack("<3f", 9.0, 9.0, 9.0)  # what comes with no finished unit: never averaged
 MAX_UNITS = 9
 
 

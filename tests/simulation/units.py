@@ -19,7 +19,7 @@ class UnitChecks:
         self.splits: dict[Slot, int] = {}
         self.settings: dict[int, tuple[int | None, int]] = {}
         self._running = False
-        self._forgiven: tuple[int, int] = (0, 0)
+        self._resumed = (0, 0)
 
     # ------------------------------------------------------------- what is dealt
 
@@ -66,6 +66,7 @@ class UnitChecks:
         if not self.world.server.info.reads_data:
             self.ends[at.number] = self._contiguous(at, self.ends[at.number - 1])
             assert self.store.job.next_unit == self.ends[at.number], "I4: units were used that nobody got"
+            assert not self.store.requeued and self.store.job.pass_no == 0, "a job without data has a queue"
 
     def _contiguous(self, at: Round, unit: int) -> int:
         """I4: every unit is dealt once, one deal after the other, without a gap."""
@@ -75,19 +76,21 @@ class UnitChecks:
         return unit
 
     def _deals(self, at: Round | None) -> None:
-        """Three deals in a row without any weight pause the job; those before a resume are forgiven."""
+        """Three deals in a row without any weight pause the job."""
         job = self.store.job
         running, self._running = self._running, job.status == "running"
         if at is None or not self._running or job.finishing:
             return
-        if not running or self._forgiven[0] != at.number:
-            self._forgiven = (at.number, at.deal if not running else 0)
-        assert at.deal < 3 or self._failed(at) < 3, f"round {at.number} is dealt for ever"
+        if not running:
+            self._resumed = (at.number, at.deal)
+        assert at.deal < 3 or self.failed_deals(at) < 3, f"round {at.number} is dealt for ever"
 
-    def _failed(self, at: Round) -> int:
-        """Ended deals that count, since the last resume."""
-        deals = [deal_states(at, deal) for deal in range(self._forgiven[1], at.deal)]
-        return sum(bool(states) and "lost" not in states for states in deals)
+    def failed_deals(self, at: Round) -> int:
+        """Deals of the round that ended only in errors or no unit. Those before a resume are forgiven; those with a
+        loss do not count."""
+        number, deal = self._resumed
+        deals = [deal_states(at, deal) for deal in range(deal if number == at.number else 0, at.deal)]
+        return sum(bool(states) and set(states) <= {"error", "empty"} for states in deals)
 
     # ------------------------------------------------------------- checkpoints
 

@@ -70,6 +70,7 @@ answer = {
     "sha256": [c.weights_id for c in made], "validation": [c.validation_text for c in made],
     "attempts": sorted(set(Attempt.objects.filter(slot__round__job=job).values_list("state", flat=True))),
     "expired": Attempt.objects.filter(slot__round__job=job, state="expired").count(),
+    "reasons": list(Attempt.objects.filter(slot__round__job=job).exclude(reason="").values_list("reason", flat=True)),
     "trained": [
         [s.round.pass_no, slot_item_id(s)]
         for s in Slot.objects.filter(round__job=job, status="received").select_related("round", "chunk")

@@ -46,7 +46,8 @@ def test_a_participant_killed_in_every_third_round_changes_no_bit(stack, simulat
             agents[name] = Agent(stack, job.link, name, *REST)
             job.wait_for_participants(count)
         job.start(wanted=2)
-        while (at := job.status())["status"] == "running":
+        end = time.monotonic() + 180
+        while (at := job.status())["status"] == "running" and time.monotonic() < end:
             number = at["round"]["number"]
             if number % 3 == 0 and kills < number // 3 and at["round"]["live"]:
                 name = names[kills % 2]

@@ -44,7 +44,7 @@ export function endText({ winner }, person) {
 
 /** What the model thinks of a position, said to the person. @param {Position} position @param {boolean} personMoves */
 export function thoughtText({ move, policy, value }, personMoves) {
-  const yours = personMoves ? value : -value;
+  const yours = Math.round(100 * (personMoves ? value : -value)) / 100;
   const chance = move === null ? "" : ` It would play column ${move + 1} (${percent(policy[move])}).`;
   const word = yours > 0.15 ? "you are ahead" : yours < -0.15 ? "it is ahead" : "it is even";
   return `The model thinks ${word}: ${yours.toFixed(2)}, where 1 is won and -1 lost for you.${chance}`;

@@ -59,9 +59,15 @@ export class CartpoleView {
     void this.#episode(!this.#still.matches);
   }
 
-  /** Until the episode has been shown to its end, or the person stopped it. @returns {Promise<void>} */
+  /** Until the episode has been shown to its end; one that was not begun need not be. @returns {Promise<void>} */
   idle() {
-    return this.#last === null ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+    const untouched = this.#at === 0 && this.#last === null;
+    return untouched || this.#at >= this.#end ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Index of the last step. */
+  get #end() {
+    return Math.max(0, this.#steps.length - 1);
   }
 
   /** Ask for the episode of the seed. @param {boolean} moving whether to play it at once */
@@ -83,17 +89,17 @@ export class CartpoleView {
     this.#pause();
     this.#steps = output.steps;
     this.#text = episodeText(this.#round, seed, output.return, output.steps.length);
-    this.#slider.max = String(Math.max(0, output.steps.length - 1));
+    this.#slider.max = String(this.#end);
     byId("pole-picture").setAttribute("aria-label", `A pole on a cart. ${this.#text}`);
     this.#run.disabled = this.#again.disabled = false;
     this.#move(0);
     if (moving) this.#play();
-    else setText("pole-said", this.#text);
+    else setText("play-status", this.#text);
   }
 
   #play() {
-    if (this.#at >= this.#steps.length - 1) this.#move(0);
-    setText("pole-said", `Round ${this.#round} balances…`);
+    if (this.#at >= this.#end) this.#move(0);
+    setText("play-status", `Round ${this.#round} balances…`);
     setText("pole-run", "Pause");
     this.#last = performance.now();
     requestAnimationFrame((now) => this.#frame(now));
@@ -102,7 +108,6 @@ export class CartpoleView {
   #pause() {
     this.#last = null;
     setText("pole-run", "Play");
-    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   /** @param {number} now */
@@ -113,15 +118,14 @@ export class CartpoleView {
     const seconds = Math.min(0.1, Math.max(0, now - this.#last) / 1000);
     this.#last = now;
     this.#move(this.#at + seconds * STEPS_PER_SECOND * speed);
-    if (this.#at < this.#steps.length - 1) return void requestAnimationFrame((next) => this.#frame(next));
+    if (this.#at < this.#end) return void requestAnimationFrame((next) => this.#frame(next));
     this.#pause();
-    setText("pole-said", this.#text);
+    setText("play-status", this.#text);
   }
 
   /** @param {number} at */
   #move(at) {
-    const end = Math.max(0, this.#steps.length - 1);
-    this.#at = Math.min(at, end);
+    this.#at = Math.min(at, this.#end);
     const index = Math.floor(this.#at);
     const [x, angle, action] = this.#steps[index] ?? [0, 0, 0];
     byId("pole-cart").setAttribute("transform", `translate(${x} 0)`);
@@ -129,5 +133,6 @@ export class CartpoleView {
     byId("pole-push").setAttribute("transform", action === 1 ? "" : "scale(-1 1)");
     this.#slider.value = String(index);
     setText("pole-count", String(this.#steps.length ? index + 1 : 0));
+    if (this.#at >= this.#end) for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }

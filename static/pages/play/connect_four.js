@@ -45,6 +45,7 @@ export class ConnectFourView {
   #columnButton(column) {
     const button = document.createElement("button");
     button.type = "button";
+    button.id = `four-column-${column + 1}`;
     button.className = "four-column";
     button.dataset["column"] = String(column);
     const cells = Array.from({ length: ROWS }, () => {
@@ -91,7 +92,7 @@ export class ConnectFourView {
     const position = this.#position;
     if (!position || position.winner !== "none" || playerToMove(this.#moves) !== this.#person) return;
     if (!position.legal.includes(column)) {
-      setText("four-said", `Column ${column + 1} is full. Your turn.`);
+      setText("play-status", `Column ${column + 1} is full. Your turn.`);
       return;
     }
     this.#moves += String(column);
@@ -136,7 +137,7 @@ export class ConnectFourView {
       button.setAttribute("aria-disabled", String(!position?.legal.includes(column) || position.winner !== "none"));
       for (let row = 0; row < ROWS; row += 1) {
         const cell = button.children[ROWS - 1 - row];
-        const whose = held[row] === undefined ? "empty" : held[row] === this.#person ? "yours" : "models";
+        const whose = held[row] === undefined ? "free" : held[row] === this.#person ? "yours" : "models";
         const newest = column === last && row === held.length - 1;
         if (cell) cell.className = `disc ${whose}${winning.has(`${column} ${row}`) ? " won" : ""}${newest ? " newest" : ""}`;
       }
@@ -150,7 +151,7 @@ export class ConnectFourView {
     const position = this.#position;
     const personMoves = playerToMove(this.#moves) === this.#person;
     const next = position ? (endText(position, this.#person) ?? "Your turn.") : "The model thinks…";
-    setText("four-said", [...this.#said, next].join(" "));
+    setText("play-status", [...this.#said, next].join(" "));
     setText("four-moves", this.#moves ? [...this.#moves].map((column) => Number(column) + 1).join(", ") : "none yet");
     const thought = this.#thinks && position && position.winner === "none";
     showText("four-thought", thought ? thoughtText(position, personMoves) : null);

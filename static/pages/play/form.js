@@ -30,6 +30,9 @@ function bars(values) {
 /** @param {unknown} value */
 const isNumbers = (value) => Array.isArray(value) && value.length > 0 && value.length <= 64 && value.every((one) => typeof one === "number");
 
+/** Only the server has read ModelInfo, and not this part of it. @param {unknown} list @returns {Output[]} */
+const described = (list) => (Array.isArray(list) ? list.filter((one) => typeof one?.id === "string") : []);
+
 export class FormView {
   #asking;
   /** @type {import("./inputs.js").Field[]} */ #fields;
@@ -42,9 +45,9 @@ export class FormView {
   /** @param {import("./page.js").Asking} asking */
   constructor(asking) {
     this.#asking = asking;
-    const { inputs, outputs } = asking.inference;
-    this.#outputs = Array.isArray(outputs) ? outputs : [];
-    this.#declared = Array.isArray(inputs) && inputs.length > 0;
+    const inputs = described(asking.inference.inputs);
+    this.#outputs = described(asking.inference.outputs);
+    this.#declared = inputs.length > 0;
     this.#fields = (this.#declared ? inputs : [{ id: "input", label: "Input" }]).map(inputField);
     byId("ask-inputs").append(...this.#fields.map((field) => field.element));
     byId("ask-form").addEventListener("submit", (event) => {
@@ -77,7 +80,7 @@ export class FormView {
     } catch (error) {
       return showText("ask-wrong", error instanceof Error ? error.message : String(error));
     }
-    setText("ask-said", "The model thinks…");
+    setText("play-status", "The model thinks…");
     try {
       const output = await this.#asking.ask(input);
       if (turn !== this.#asked) return undefined;
@@ -85,7 +88,7 @@ export class FormView {
       this.#render(output);
     } catch (error) {
       if (turn !== this.#asked) return undefined;
-      setText("ask-said", "There is no answer.");
+      setText("play-status", "There is no answer.");
       this.#asking.problem(error);
     }
     return undefined;
@@ -106,6 +109,6 @@ export class FormView {
     byId("ask-answer").replaceChildren(...rows);
     const first = rows[1]?.textContent ?? "";
     const short = declared[0] && !isNumbers(output[declared[0].id]) ? ` ${declared[0].label ?? declared[0].id}: ${first}.` : "";
-    setText("ask-said", `Round ${this.#round} answers.${short}`);
+    setText("play-status", `Round ${this.#round} answers.${short}`);
   }
 }

@@ -2,6 +2,8 @@
 import { Paper } from "./paper.js";
 
 const MOST_PIXELS = 1024;
+/** Longer lists are pasted as JSON. */
+const MOST_NUMBERS = 10_000;
 
 /** @typedef {{id: string, label?: string, type?: string, count?: number, columns?: number, minimum?: number, maximum?: number}} Input */
 /** `read` gives the value for the model, or throws an Error that says what is wrong.
@@ -95,6 +97,7 @@ function numbersOr(read, otherwise) {
 /** @param {Input} input @returns {Field} */
 function numbersField(input) {
   const { id, count = 1, columns = 0, minimum = 0, maximum = 1 } = input;
+  if (!(count > 0 && count <= MOST_NUMBERS)) return jsonField(input);
   const control = document.createElement("textarea");
   control.rows = 4;
   control.spellcheck = false;
