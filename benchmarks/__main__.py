@@ -9,12 +9,13 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
-from benchmarks import cartpole, cartpole_rounds
+from benchmarks import cartpole, cartpole_rounds, diagnostics_fanout
 from benchmarks.measured import Figure
 
 BENCHES: Mapping[str, Callable[[], Iterator[Figure]]] = {
     "cartpole": cartpole.measure,
     "cartpole_rounds": cartpole_rounds.measure,
+    "diagnostics_fanout": diagnostics_fanout.measure,
 }
 
 
