@@ -171,6 +171,22 @@ class Participant(Person):
         expect(self.page.locator("#train-now")).to_have_text(re.compile("|".join(re.escape(text) for text in texts)))
 
 
+NOT_HEARD_FROM = "The participant was not heard from any more."
+
+
+def undisturbed(facts) -> bool:
+    """Whether every attempt was received. False, and pytest says so, where a Worker of Firefox stood still under its
+    driver (see `Participant.settle`) in the middle of a round; any other end of an attempt fails the test."""
+    assert set(facts["reasons"]) <= {NOT_HEARD_FROM}, facts["reasons"]
+    if facts["reasons"]:
+        warnings.warn(
+            "Firefox's Worker stood still under its driver in a round; its work was dealt again", stacklevel=2
+        )
+    else:
+        assert facts["attempts"] == ["received"]
+    return not facts["reasons"]
+
+
 def wait_until(condition, what: str, seconds: float = 30, page: Page | None = None):
     """Poll without keeping the browser's events waiting. Returns the condition's value."""
     end = time.monotonic() + seconds

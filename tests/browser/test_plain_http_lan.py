@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import Participant
+from tests.browser.people import Participant, undisturbed
 from tests.stack.model_jobs import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
@@ -23,4 +23,4 @@ def test_training_works_where_the_context_is_not_secure(stack, lan_url, each_bro
         facts = job.wait_until_completed(90)
         expect(phone.page.locator("#train-done")).to_be_visible()
         assert len(facts["trained"]) == len({chunk for _, chunk in facts["trained"]}) == 12
-        assert facts["attempts"] == ["received"]
+        undisturbed(facts)
