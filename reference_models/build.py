@@ -1,7 +1,7 @@
 """Build the reference models to WebAssembly, bit for bit the same on every machine.
 
-`python reference_models/build.py` writes `<model>/<model>.wasm`; with `--check` it builds aside and compares with the
-committed files instead. The compiler is the pinned `ziglang` wheel (requirements-dev.txt).
+`python reference_models/build.py [MODEL …]` writes `<model>/<model>.wasm`; with `--check` it builds aside and compares
+with the committed files instead. The compiler is the pinned `ziglang` wheel (requirements-dev.txt).
 """
 
 import argparse
@@ -19,13 +19,20 @@ HERE = Path(__file__).resolve().parent
 class Model:
     id: str
     max_memory: int  # bytes, a multiple of 65,536: room for the largest chunk the module declares, and little more
+    link: tuple[str, ...] = ()
 
+
+# Base modules of weei_core/generator, which writes a configuration behind the stack, in [65,536, 4,194,304), and sets
+# the memory's maximum. Until then they only say that they have none, for which their static data is enough.
+CONFIGURED = ("-Wl,--global-base=4194304",)
 
 MODELS = (
     Model("digits", 8 << 20),
     Model("cartpole", 40 << 20),
     Model("bandit", 1 << 20),
     Model("connect4", 12 << 20),
+    Model("mlp", 8 << 20, CONFIGURED),
+    Model("transformer", 8 << 20, CONFIGURED),
 )
 
 # No fast-math, no contraction to FMA, no relaxed SIMD: equal bits on every engine. Features are listed one by one, so
@@ -55,6 +62,7 @@ def sources(model: Model) -> list[str]:
 def build(model: Model, target: Path, cache: Path) -> None:
     """Compile and link one model to `target`; the compiler's own output goes to this process's stderr."""
     command = [sys.executable, "-m", "ziglang", "cc", *COMPILE, *LINK, f"-Wl,--max-memory={model.max_memory}"]
+    command += model.link
     environment = {**os.environ, "ZIG_LOCAL_CACHE_DIR": str(cache), "ZIG_GLOBAL_CACHE_DIR": str(cache)}
     subprocess.run([*command, *sources(model), "-o", str(target)], cwd=HERE, env=environment, check=True)
 
@@ -62,10 +70,15 @@ def build(model: Model, target: Path, cache: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
-    check: bool = parser.parse_args(arguments).check
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="only these; none: all of them")
+    options = parser.parse_args(arguments)
+    check: bool = options.check
+    chosen: list[str] = options.models
+    if unknown := set(chosen) - {model.id for model in MODELS}:
+        parser.error(f"there is no model {', '.join(sorted(unknown))}")
     different = []
     with tempfile.TemporaryDirectory(prefix="weei-build-") as folder:
-        for model in MODELS:
+        for model in (model for model in MODELS if not chosen or model.id in chosen):
             built, committed = Path(folder, f"{model.id}.wasm"), HERE / model.id / f"{model.id}.wasm"
             build(model, built, Path(folder, "cache"))
             if not check:

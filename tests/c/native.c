@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../../reference_models/lib/config.h"
 #include "check.h"
 
 // Below 2 GiB, so that addresses fit the ABI's 32 bits; the programs are linked without PIE for the same
@@ -14,6 +15,11 @@ static uint8_t *memory;
 static uint32_t pages;
 
 int progress_reports;
+
+static const uint8_t no_configuration[48];
+const uint8_t *native_configuration = no_configuration;
+
+const volatile uint8_t *config_segment(void) { return native_configuration; }
 
 static void start_memory(void) {
     if (memory != NULL) return;

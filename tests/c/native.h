@@ -8,6 +8,10 @@ enum { NATIVE_PAGES = 128, NATIVE_FIRST_PAGES = 2 };  // the maximum and the siz
 
 extern int progress_reports;
 
+// What the module finds where a configuration lies in WebAssembly (lib/config.h): 16-byte aligned, below 4 GiB, and at
+// least a header of 48 bytes. At the start a header of zeros, which is no configuration.
+extern const uint8_t *native_configuration;
+
 typedef uint32_t operation(uint32_t pointer, uint32_t bytes);
 operation weei_getModelInfo, weei_createInitialWeights, weei_loadModel, weei_loadAuxiliary, weei_train, weei_evaluate,
     weei_inspectData, weei_predict;
