@@ -84,6 +84,73 @@ class JobDraft(models.Model):
         return f"draft ({self.state})"
 
 
+class Package(models.Model):
+    """A model package being made: from one data file over what was found in it and what the form says, to the files
+    that a job can be made of. One background task at a time works on it; a failure leaves everything before it."""
+
+    class Task(models.TextChoices):
+        INSPECT = "inspect"
+        PREVIEW = "preview"
+        MAKE = "make"
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        WORKING = "working"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="packages")
+    source = models.ForeignKey("checkpoints.Artifact", models.PROTECT, related_name="sources")
+    source_name = models.CharField(max_length=255)
+    task = models.CharField(max_length=7, choices=Task.choices, default=Task.INSPECT)
+    state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
+    request_text = models.TextField(blank=True, help_text="What is to be made, as PackageRequest reads it")
+    found_text = models.TextField(blank=True, help_text="What the file holds; empty before it was read")
+    preview_text = models.TextField(blank=True, help_text='{"request": …, "preview": …}')
+    made_text = models.TextField(blank=True, help_text='{"request": …, "settings": …, …}; empty without files')
+    step = models.CharField(max_length=80, blank=True)
+    done = models.BigIntegerField(default=0)
+    total = models.BigIntegerField(default=0)
+    error = models.TextField(blank=True)
+    error_field = models.CharField(max_length=255, blank=True)
+    error_code = models.CharField(max_length=40, blank=True)
+    tries = models.IntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    created = models.DateTimeField(auto_now_add=True)
+    touched = models.DateTimeField(help_text="When somebody last asked something of it")
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "-created"])]
+
+    def __str__(self) -> str:
+        return f"package of {self.source_name} ({self.task} {self.state})"
+
+
+class PackageFile(models.Model):
+    """A file of a finished package, in the order of its archive."""
+
+    class Kind(models.TextChoices):
+        MODULE = "module"
+        MANIFEST = "manifest"
+        CHUNK = "chunk"
+        VALIDATION = "validation"
+
+    package = models.ForeignKey(Package, models.CASCADE, related_name="files")
+    artifact = models.ForeignKey("checkpoints.Artifact", models.PROTECT, related_name="package_uses")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    file_name = models.CharField(max_length=255)
+    crc32 = models.BigIntegerField(help_text="As archives of type zip want it")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["package", "file_name"], name="package_file_name_once")]
+        ordering = ["package", "id"]
+
+    def __str__(self) -> str:
+        return self.file_name
+
+
 class Job(models.Model):
     class Status(models.TextChoices):
         READY = "ready"

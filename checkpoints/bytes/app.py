@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _UUID = "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
 _UPLOAD = re.compile(f"/bytes/uploads/{_UUID}")
 _ARTIFACT = re.compile(f"/bytes/jobs/{_UUID}/([0-9a-f]{{64}})")
+_PACKAGE = re.compile(f"/bytes/packages/{_UUID}")
 _CHECKPOINT = re.compile(f"/bytes/jobs/{_UUID}/checkpoints/([0-9]{{1,9}})")
 
 Handler = Callable[[], Awaitable[None]]
@@ -81,6 +82,9 @@ class BytesApp:
         if match := _CHECKPOINT.fullmatch(request.path):
             job, round_number = UUID(match[1]), int(match[2])
             return _for_reading(request, lambda: downloads.checkpoint(request, send, job, round_number))
+        if match := _PACKAGE.fullmatch(request.path):
+            package = UUID(match[1])
+            return _for_reading(request, lambda: downloads.package(request, send, package))
         raise NotFound("There is nothing at this address.")
 
 

@@ -12,15 +12,18 @@ from checkpoints.bytes.auth import has_peer, has_person, peer_of, user_of
 from checkpoints.bytes.http import Headers, Request, send_empty
 from checkpoints.bytes.ranges import Piece, attachment, send_pieces
 from checkpoints.bytes.threads import in_database, in_files
+from checkpoints.domain.stored_zip import Member, archive
 from checkpoints.models import Artifact
 from checkpoints.services.artifacts import artifact_body
 from checkpoints.store import store
 from jobs.selectors.downloads import (
     CheckpointDownload,
     Download,
+    PackageDownload,
     artifact_for_owner,
     artifact_for_peer,
     checkpoint_for_owner,
+    package_files_for_owner,
 )
 from weei_core.errors import Forbidden, NotFound, Unauthorized
 
@@ -55,6 +58,22 @@ async def checkpoint(request: Request, send: Send, job_id: UUID, round_number: i
     await send_pieces(request, send, pieces, etag, headers)
 
 
+async def package(request: Request, send: Send, package_id: UUID) -> None:
+    """A zip of its files as they are stored: nothing is written to send it, and ranges of it can be asked for."""
+    found = await in_database(_package, request, package_id)
+    files = {file.file_name: file.artifact for file in found.files}
+    parts = archive([Member(file.file_name, file.artifact.bytes, file.crc32) for file in found.files])
+    pieces = [await _piece(files[part.name]) if isinstance(part, Member) else Piece(part, len(part)) for part in parts]
+    etag = hashlib.sha256("".join(f"{file.file_name} {file.artifact_id}\n" for file in found.files).encode())
+    headers = (
+        ("Content-Type", "application/zip"),
+        ("Vary", "Authorization, Cookie"),
+        ("Cache-Control", "private, no-cache"),
+        ("Content-Disposition", attachment(f"{found.name}-package.zip")),
+    )
+    await send_pieces(request, send, pieces, etag.hexdigest(), headers)
+
+
 def _authorized(request: Request, job_id: UUID, sha256: str) -> Download:
     """The rights of the peer, else of the person; one query for each of the two that is needed."""
     refused: Forbidden | NotFound | Unauthorized | None = None
@@ -73,6 +92,10 @@ def _authorized(request: Request, job_id: UUID, sha256: str) -> Download:
 
 def _checkpoint(request: Request, job_id: UUID, round_number: int) -> CheckpointDownload:
     return checkpoint_for_owner(user_id=user_of(request).pk, job_id=job_id, round_number=round_number)
+
+
+def _package(request: Request, package_id: UUID) -> PackageDownload:
+    return package_files_for_owner(user_id=user_of(request).pk, package_id=package_id)
 
 
 async def _piece(stored: Artifact) -> Piece:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from checkpoints.bytes.http import ClientGone, Headers, Request, send_empty, sen
 from checkpoints.bytes.threads import on_disk
 
 BLOCK_BYTES = 256 * 1024
+OPEN_AT_ONCE = 64
 STALLED_SECONDS = 30.0
 """A reader that takes no block for so long is cut off."""
 _RANGE = re.compile(r"bytes=(\d{0,16})-(\d{0,16})")
@@ -57,8 +58,10 @@ async def send_pieces(request: Request, send: Send, pieces: Sequence[Piece], eta
         await send_empty(send, status, headers)
         return
     with ExitStack() as files:
-        # Open before the first byte goes out: what is deleted meanwhile can still be read.
-        parts = [(_opened(piece, files), piece.size) for piece in pieces]
+        # Open before the first byte goes out: what is deleted meanwhile can still be read. Of an archive of thousands
+        # of files the later ones are opened when their turn comes.
+        first_ones = [(_opened(piece, files), piece.size) for piece in pieces[:OPEN_AT_ONCE]]
+        parts = [*first_ones, *((piece.data, piece.size) for piece in pieces[OPEN_AT_ONCE:])]
         await send_start(send, status, headers)
         await _send_blocks(request.receive, send, _blocks(parts, first, last))
 
@@ -92,18 +95,29 @@ def _wanted(request: Request, total: int, etag: str) -> tuple[int, int] | None:
     return (max(0, total - int(last)), total - 1) if int(last) else (total, total)
 
 
-async def _blocks(parts: Sequence[tuple[bytes | int, int]], first: int, last: int) -> AsyncIterator[bytes]:
-    """The bytes from `first` to `last` of the parts laid end to end."""
+async def _blocks(parts: Sequence[tuple[bytes | int | Path, int]], first: int, last: int) -> AsyncIterator[bytes]:
+    """The bytes from `first` to `last` of the parts laid end to end. A part is bytes, an open file, or one to open."""
     start = 0
     for data, size in parts:
         begin, end = max(first - start, 0), min(last + 1 - start, size)
-        for offset in range(begin, end, BLOCK_BYTES):
-            length = min(BLOCK_BYTES, end - offset)
-            if isinstance(data, bytes):
-                yield data[offset : offset + length]
-            else:
-                yield await on_disk(_read, data, length, offset)
+        with ExitStack() as file:
+            source = file.enter_context(_open(data)) if isinstance(data, Path) and begin < end else data
+            for offset in range(begin, end, BLOCK_BYTES):
+                length = min(BLOCK_BYTES, end - offset)
+                if isinstance(source, bytes):
+                    yield source[offset : offset + length]
+                elif isinstance(source, int):
+                    yield await on_disk(_read, source, length, offset)
         start += size
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _read(descriptor: int, length: int, offset: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from jobs.models import Job, JobDraft
+from jobs.models import Job, JobDraft, Package
 from weei_core.errors import NotFound
 
 
@@ -21,4 +21,11 @@ def draft_for_owner(user: Any, draft_id: UUID) -> JobDraft:
     found = JobDraft.objects.filter(pk=draft_id, owner_id=user.pk).first()
     if found is None:
         raise NotFound("There is no such draft of yours.", field="draftId")
+    return found
+
+
+def package_for_owner(user: Any, package_id: UUID) -> Package:
+    found = Package.objects.select_related("source").filter(pk=package_id, owner_id=user.pk).first()
+    if found is None:
+        raise NotFound("There is no such model package of yours.", field="packageId")
     return found

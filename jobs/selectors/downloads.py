@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, Q, QuerySet
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
-from jobs.models import Attempt
+from jobs.models import Attempt, Package, PackageFile
 from jobs.services.auxiliary import filled_slots
 from jobs.services.export import checkpoint_metadata
 from peers.models import Membership, Peer
@@ -37,6 +37,14 @@ class CheckpointDownload:
     job_name: str
     header: bytes
     parts: list[Artifact]
+
+
+@dataclass(frozen=True)
+class PackageDownload:
+    """The files of a model package, in the order of its archive, which is named after `name`."""
+
+    name: str
+    files: list[PackageFile]
 
 
 def artifact_for_peer(*, peer: Peer, job_id: UUID, sha256: str) -> Download:
@@ -79,6 +87,14 @@ def checkpoint_for_owner(*, user_id: int, job_id: UUID, round_number: int) -> Ch
         raise NotFound("There is no such checkpoint of yours.", field="round")
     parts = [found.weights] if found.state is None else [found.weights, found.state]
     return CheckpointDownload(found.job.name, write_header(checkpoint_metadata(found)), parts)
+
+
+def package_files_for_owner(*, user_id: int, package_id: UUID) -> PackageDownload:
+    package = Package.objects.filter(pk=package_id, owner_id=user_id).first()
+    files = list(package.files.select_related("artifact")) if package else []
+    if package is None or not files:
+        raise NotFound("There is no such model package of yours, or it is not made yet.", field="packageId")
+    return PackageDownload(package.source_name.rpartition(".")[0] or package.source_name, files)
 
 
 def _uses(job_id: UUID, sha256: str) -> QuerySet[JobArtifact]:
