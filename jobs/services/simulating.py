@@ -9,46 +9,70 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
-from jobs.domain.experience import snapshot_round, split_of, unit_starts
-from jobs.domain.rounds import validation_due
+from jobs.domain.experience import snapshot_round
+from jobs.domain.rounds import After, validation_due
+from jobs.services.jail_pool import JailPool
+from jobs.services.simulated_work import ChunkDealer, ChunkFile, Dealer, Part, Standing, UnitDealer
 from weei_core import seeds, strict_json
 from weei_core.abi.limits import Limits
-from weei_core.abi.requests import Units, Work
-from weei_core.aggregation import WeightedSource, average_metrics, merge, method_named
+from weei_core.abi.requests import DataRange, Units, Work
+from weei_core.aggregation import MergeResult, WeightedSource, average_metrics, merge, method_named
 from weei_core.assignment import Assignment, loaded_files
-from weei_core.errors import Conflict
-from weei_core.jail.parent import Jail
-from weei_core.model_info import ModelInfo, parse_model_info
+from weei_core.dataset_manifest import MAX_OPEN_PARTS
+from weei_core.errors import Conflict, Invalid
+from weei_core.jail.parent import InputFile, Jail
+from weei_core.model_info import ModelInfo, check_against_weights, parse_model_info
 from weei_core.results import TrainResult, parse_evaluation
-from weei_core.training_settings import parse_settings
+from weei_core.strict_json import as_int
+from weei_core.training_settings import MAX_COUNT, parse_settings
 from weei_core.weights import FileSource
+
+RUN_SECONDS = 24 * 3600.0
+"""A backstop only, as in the agent: whoever runs a simulation can stop it."""
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """A checkpoint. `evaluation` is None where the schedule asks for none; `seconds` is the round's training alone."""
+    """A checkpoint. `units` are the records or units that counted, `evaluation` is None where the schedule asks for
+    none, `seconds` is the round's training alone, from the first start to the last end."""
 
     round: int
     weights: Path
     sha256: str
     metrics: dict[str, float] = field(default_factory=dict)
     units: int = 0
+    examples_processed: int = 0
     evaluation: dict[str, float] | None = None
     seconds: float = 0.0
+    state: Path | None = None
+    state_sha256: str | None = None
+    step: int = 0
+    standing: Standing | None = None
+    """None of the first checkpoint."""
+
+
+@dataclass(frozen=True)
+class _Played:
+    part: Part
+    update: Path
+    result: TrainResult
+    begun: float
+    ended: float
 
 
 class Simulation:
-    """One experience job whose model makes its own data, with `participants` members of `device` Workers each.
+    """One job of `participants` members with `device` Workers each. Nobody leaves, and everybody finishes.
 
-    `files` fill the slots that the model declares by hash. `processes` children run at once; the result does not depend
-    on their number. Files of weights are written to `folder` and kept.
+    `chunks`, in manifest order, and `validation` are for models that read data; `shuffled`: the job's first shuffle
+    comes before its first round. `files` fill the slots that the model declares by hash. `processes` children run at
+    once; the result does not depend on their number. Files of weights and states are written to `folder`; without
+    `keep` they go as soon as nothing needs them: those of a checkpoint may be read until the one after it is asked for.
     """
 
     def __init__(
@@ -61,22 +85,49 @@ class Simulation:
         participants: int,
         device: int = 1,
         files: Mapping[str, Path] | None = None,
+        chunks: Sequence[ChunkFile] = (),
+        validation: ChunkFile | None = None,
+        shuffled: bool = False,
         processes: int = 1,
+        limits: Limits | None = None,
+        max_parts: int = MAX_OPEN_PARTS,
+        keep: bool = True,
     ) -> None:
+        for name, count in (("participants", participants), ("device", device), ("processes", processes)):
+            as_int(count, name, 1, MAX_COUNT)
         self._folder = folder
         self._job_seed = job_seed
-        self._participants = participants
-        self._device = device
         self._files = dict(files or {})
+        self._validation = validation
+        self._keep = keep
         self._stack = contextlib.ExitStack()
-        self._jails: SimpleQueue[Jail] = SimpleQueue()
-        for _ in range(processes):
-            self._jails.put(self._stack.enter_context(Jail(module, Limits(), cache=folder)))
-        self._pool = self._stack.enter_context(ThreadPoolExecutor(processes))
-        self.info = self._describe()
-        self.settings = parse_settings(settings, for_experience=self.info.is_experience, info=self.info)
-        if self.info.work_source is None or self.info.reads_data:
-            raise Conflict("Only models that make their own data can be simulated.", code="wrong_kind")
+        self._pool = self._stack.enter_context(
+            JailPool(module, limits or Limits(run_seconds=RUN_SECONDS), cache=folder, processes=processes)
+        )
+        try:
+            self.info = self._pool.run(self._describe)
+            weight_bytes = self._weights(0).stat().st_size
+            check_against_weights(self.info, weight_bytes)
+            self.settings = parse_settings(
+                settings, for_experience=self.info.is_experience, info=self.info, weight_bytes=weight_bytes
+            )
+            self._check_data(chunks)
+            self.dealer: Dealer = (
+                ChunkDealer(
+                    chunks,
+                    self.settings,
+                    self.info,
+                    job_seed,
+                    participants=participants,
+                    shuffled=shuffled,
+                    max_parts=max_parts,
+                )
+                if self.info.reads_data
+                else UnitDealer(self.settings, self.info, job_seed, participants=participants, device=device)
+            )
+        except BaseException:
+            self._stack.close()
+            raise
 
     def __enter__(self) -> Simulation:
         return self
@@ -85,43 +136,44 @@ class Simulation:
         self._stack.close()
 
     def run(self) -> Iterator[Simulated]:
-        """The first checkpoint, then one after each round up to `epochs`."""
-        yield self._evaluated(Simulated(0, self._weights(0), _sha256(self._weights(0))), last=False)
-        next_unit, units = 0, self.settings.units_per_assignment
-        assert units is not None
-        state: tuple[Path | None, int] = (None, 0)
-        for number in range(1, self.settings.epochs + 1):
-            begun = time.monotonic()
-            starts = unit_starts(next_unit, self._participants, units)
-            next_unit = starts.stop
-            played = list(self._pool.map(partial(self._play, number, units), starts))
-            seconds = time.monotonic() - begun
-            state = self._merge(number, played, state)
-            weighed = [(result.unique_examples, result.metrics) for _, result in played if result.unique_examples]
-            made = Simulated(
-                round=number,
-                weights=self._weights(number),
-                sha256=_sha256(self._weights(number)),
-                metrics=average_metrics(sorted(self.info.metric_ids), weighed),
-                units=sum(result.unique_examples for _, result in played),
-                seconds=seconds,
+        """The first checkpoint, then one after each round up to the end of the job. While one is looked at, the next
+        round is trained already."""
+        made = Simulated(0, self._weights(0), _sha256(self._weights(0)))
+        while True:
+            evaluation = self._evaluation_of(made)
+            training = [] if _is_last(made) else self._training_of(made.round + 1)
+            yield self._with(made, evaluation)
+            if not training:
+                return
+            played = [one.result() for one in training]
+            after = self._merge(made, played)
+            self._forget(made, after)
+            made = after
+
+    def _check_data(self, chunks: Sequence[ChunkFile]) -> None:
+        if self.info.reads_data and not chunks:
+            raise Invalid(f"The model {self.info.name} reads data: chunks must be given; found none.", field="chunks")
+        if not self.info.reads_data and (chunks or self._validation):
+            raise Invalid(
+                f"The model {self.info.name} makes its own data: no chunks and no validation file may be given; "
+                f"found {len(chunks)} chunks.",
+                field="chunks",
             )
-            yield self._evaluated(made, last=number == self.settings.epochs)
+        missing = [
+            slot.id for slot in self.info.auxiliary_weights if slot.source is None and slot.id not in self._files
+        ]
+        if missing:
+            raise Invalid(
+                f"files must fill the slots that the model declares by hash; not filled: {', '.join(missing)}.",
+                field="files",
+            )
 
     def _weights(self, number: int) -> Path:
         return self._folder / f"round-{number}.f32"
 
-    @contextlib.contextmanager
-    def _jail(self) -> Iterator[Jail]:
-        jail = self._jails.get()
-        try:
-            yield jail
-        finally:
-            self._jails.put(jail)
-
-    def _describe(self) -> ModelInfo:
+    def _describe(self, jail: Jail) -> ModelInfo:
         seed = seeds.format_seed(seeds.initial_weights_seed(self._job_seed))
-        with self._jail() as jail, self._weights(0).open("w+b") as out:
+        with self._weights(0).open("w+b") as out:
             outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": out})
         return parse_model_info(str(outcome["modelInfo"]).encode())
 
@@ -136,78 +188,130 @@ class Simulation:
                 filled[slot.id] = self._weights(snapshot_round(rounds_ago=ago, first=0, loaded=loaded))
         return filled
 
-    def _play(self, number: int, count: int, start: int) -> tuple[Path, TrainResult]:
-        seed = seeds.format_seed(seeds.experience_seed(self._job_seed, start))
-        most = self.info.max_workers
+    def _training_of(self, number: int) -> list[Future[_Played]]:
+        """The round begins: every participant's part waits for a child."""
+        return [self._pool.submit(partial(self._play, number, part)) for part in self.dealer.deal(number)]
+
+    def _play(self, number: int, part: Part, jail: Jail) -> _Played:
         assignment = Assignment(
             round=number,
             settings=self.settings.train_text,
-            seed=seed,
+            seed=part.seed,
             info=self.info,
             start=self._weights(number - 1),
             auxiliary=self._slots(number - 1),
-            units=Units(seed, start, count),
-            split=split_of(requested=self.settings.workers, device=self._device, most=most, units=count),
+            data=part.data,
+            part=part.range,
+            records=part.records,
+            units=part.units,
+            split=part.split,
         )
-        out = self._folder / f"update-{start}"
-        with self._jail() as jail:
-            return out, assignment.play(jail, out)
+        out = self._folder / f"update-{part.place[0]}-{part.place[1]}"
+        begun = time.monotonic()
+        result = assignment.play(jail, out)
+        return _Played(part, out, result, begun, time.monotonic())
 
-    def _merge(
-        self, number: int, played: Sequence[tuple[Path, TrainResult]], before: tuple[Path | None, int]
-    ) -> tuple[Path | None, int]:
-        """Writes the checkpoint; returns the aggregation state's file and step. The updates are removed."""
-        counted = [(path, result.unique_examples) for path, result in played if result.unique_examples]
+    def _merge(self, before: Simulated, played: Sequence[_Played]) -> Simulated:
+        """The next checkpoint. The updates are removed."""
+        number = before.round + 1
+        counted = [one for one in played if one.result.unique_examples]
         if not counted:
             raise Conflict(f"Round {number}: nobody finished a unit.", code="nothing_finished")
+        state, merged = self._merge_files(before, counted)
+        for one in played:
+            one.update.unlink()
+        unfinished = [one.part.item for one in played if one.part.item and not one.result.unique_examples]
+        weighed = [(one.result.unique_examples, one.result.metrics) for one in counted]
+        return Simulated(
+            round=number,
+            weights=self._weights(number),
+            sha256=merged.weights_sha256,
+            metrics=average_metrics(sorted(self.info.metric_ids), weighed),
+            units=sum(one.result.unique_examples for one in counted),
+            examples_processed=sum(one.result.examples_processed for one in counted),
+            seconds=max(one.ended for one in played) - min(one.begun for one in played),
+            state=state,
+            state_sha256=merged.state_sha256,
+            step=merged.step,
+            standing=self.dealer.closed(number, unfinished),
+        )
+
+    def _merge_files(self, before: Simulated, counted: Sequence[_Played]) -> tuple[Path | None, MergeResult]:
         method = self.settings.aggregation
-        kept, step = before
+        number = before.round + 1
         state_path = self._folder / f"state-{number}" if method_named(method.method).state_vectors else None
         with contextlib.ExitStack() as stack:
-            sources = [FileSource(stack.enter_context(path.open("rb"))) for path, _ in counted]
-            merge(
-                start=FileSource(stack.enter_context(self._weights(number - 1).open("rb"))),
+            result = merge(
+                start=FileSource(stack.enter_context(before.weights.open("rb"))),
                 updates=[
-                    WeightedSource(source, count, (index,))
-                    for index, (source, (_, count)) in enumerate(zip(sources, counted, strict=True))
+                    WeightedSource(
+                        FileSource(stack.enter_context(one.update.open("rb"))),
+                        one.result.unique_examples,
+                        one.part.place,
+                    )
+                    for one in counted
                 ],
-                state=FileSource(stack.enter_context(kept.open("rb"))) if kept else None,
-                step=step + 1,
+                state=FileSource(stack.enter_context(before.state.open("rb"))) if before.state else None,
+                step=before.step + 1,
                 method=method,
                 average_only=self.info.average_only_ranges,
                 weights_out=stack.enter_context(self._weights(number).open("w+b")),
                 state_out=stack.enter_context(state_path.open("w+b")) if state_path else None,
             )
-        for path, _ in played:
-            path.unlink()
-        return state_path, step + 1 if state_path else 0
+        return state_path, result
 
-    def _evaluated(self, made: Simulated, *, last: bool) -> Simulated:
-        """The same units with the same seed at every checkpoint that the schedule names."""
-        schedule, source = self.settings.validation_schedule, self.info.work_source
-        if schedule is None or source is None or not source.evaluation_units:
-            return made
+    def _forget(self, before: Simulated, made: Simulated) -> None:
+        """What the checkpoints behind `made` no longer need: no state but its own, no weights but its snapshots'."""
+        if self._keep:
+            return
+        if before.state is not None:
+            before.state.unlink()
+        sources = [slot.source for slot in self.info.auxiliary_weights if slot.source]
+        oldest = made.round - max((source.rounds_ago or 0 for source in sources), default=0)
+        first = 1 if any(source.rounds_ago is None for source in sources) else 0
+        if oldest > first:
+            self._weights(oldest - 1).unlink()
+
+    def _evaluation_of(self, made: Simulated) -> Future[dict[str, float]] | None:
+        """Begin it if the schedule names this checkpoint: the same work with the same seed every time."""
+        schedule = self.settings.validation_schedule
+        if schedule is None or not self.info.can_evaluate(validation_file=self._validation is not None):
+            return None
+        standing = made.standing
         due = validation_due(
             enabled=schedule.enabled,
             unit=schedule.unit,
             every=schedule.every,
             round_no=made.round,
             first=made.round == 0,
-            last=last,
-            ends_pass=False,
-            passes=0,
+            last=_is_last(made),
+            ends_pass=standing is not None and standing.ends_pass,
+            passes=standing.passes if standing else 0,
         )
-        return self._evaluate(made, source.evaluation_units) if due else made
+        return self._pool.submit(partial(self._evaluate, made)) if due else None
 
-    def _evaluate(self, made: Simulated, units: int) -> Simulated:
-        seed = seeds.format_seed(seeds.evaluation_seed(self._job_seed))
-        work = Work(settings=self.settings.train_text, units=Units(seed, 0, units))
+    def _evaluate(self, made: Simulated, jail: Jail) -> dict[str, float]:
         slots = self._slots(made.round)
+        inputs = loaded_files(made.weights, slots.values())
+        data, units = None, None
+        if self._validation is not None:
+            inputs["data"] = InputFile(self._validation.path)
+            data = DataRange(self._validation.format)
+        if self.info.is_experience:
+            count = self.info.evaluation_units or (self._validation.records if self._validation else 0)
+            units = Units(seeds.format_seed(seeds.evaluation_seed(self._job_seed)), 0, count)
+        work = Work(settings=self.settings.train_text, data=data, units=units)
         task = {"operation": "evaluate", "auxiliary": list(slots), "work": asdict(work)}
-        with self._jail() as jail:
-            outcome = jail.run(task, loaded_files(made.weights, slots.values()))
+        outcome = jail.run(task, inputs)
         result = parse_evaluation(strict_json.loads(str(outcome["result"]), what="result"), self.info.metric_ids)
-        return replace(made, evaluation=result.metrics)
+        return result.metrics
+
+    def _with(self, made: Simulated, evaluation: Future[dict[str, float]] | None) -> Simulated:
+        return made if evaluation is None else replace(made, evaluation=evaluation.result())
+
+
+def _is_last(made: Simulated) -> bool:
+    return made.standing is not None and made.standing.after == After.COMPLETED
 
 
 def _sha256(path: Path) -> str:

@@ -1,7 +1,6 @@
 """Jobs without database and network. tests/stack and tests/browser compare them with real ones."""
 
 import struct
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from jobs.services.simulating import Simulation
 from tests.models import auxiliary
 from weei_core.errors import Conflict, Invalid
 
-REFERENCE = Path(__file__).resolve().parents[2] / "reference_models"
 SETTINGS = {
     "epochs": 4,
     "localEpochs": 1,
@@ -59,6 +57,42 @@ def test_the_state_of_a_method_goes_on_from_round_to_round(tmp_path):
     assert weights[0][2] - weights[0][0] > 1.5 * (weights[1][2] - weights[1][0])
 
 
+def test_only_what_is_needed_is_kept_if_asked_for(tmp_path):
+    """The slots of this model hold the first checkpoint and that of two rounds ago."""
+    momentum = {"aggregation": {"method": "fedavgm"}}
+    kept = simulate(tmp_path / "a", settings=momentum)
+    lean = simulate(tmp_path / "b", settings=momentum, keep=False)
+    assert [made.sha256 for made in lean] == [made.sha256 for made in kept]
+    assert {path.name for path in (tmp_path / "b").glob("round-*")} == {f"round-{n}.f32" for n in (0, 2, 3, 4)}
+    assert [path.name for path in (tmp_path / "b").glob("state-*")] == ["state-4"]
+
+
+def test_an_end_before_the_end_stops_what_runs(tmp_path):
+    with Simulation(
+        auxiliary.MODULE,
+        tmp_path,
+        settings=SETTINGS,
+        job_seed=5,
+        participants=3,
+        files={"reward": auxiliary.REWARD},
+    ) as simulation:
+        made = simulation.run()
+        assert next(made).round == 0
+    with pytest.raises(Exception, match="cancelled|shutdown|ended"):
+        next(made)
+
+
+@pytest.mark.parametrize("name", ["participants", "processes", "device"])
+def test_there_is_at_least_one_of_everything(tmp_path, name):
+    with pytest.raises(Invalid, match=f"{name} must be .*found 0"):
+        simulate(tmp_path, **{name: 0})
+
+
+def test_a_slot_of_a_file_must_be_filled(tmp_path):
+    with pytest.raises(Invalid, match="not filled: reward"):
+        simulate(tmp_path, files={})
+
+
 def test_a_round_without_a_finished_unit_ends_it_with_a_sentence(tmp_path):
     with pytest.raises(Conflict, match="Round 1: nobody finished a unit"):
         simulate(tmp_path, settings={"batchSize": 9})
@@ -67,9 +101,3 @@ def test_a_round_without_a_finished_unit_ends_it_with_a_sentence(tmp_path):
 def test_settings_are_checked_as_for_a_job(tmp_path):
     with pytest.raises(Invalid, match="unitsPerAssignment"):
         simulate(tmp_path, settings={"experience": {"unitsPerAssignment": 5000}})
-
-
-def test_a_dataset_model_is_refused(tmp_path):
-    module = REFERENCE / "digits" / "digits.wasm"
-    with pytest.raises(Conflict, match="make their own data"):
-        Simulation(module, tmp_path, settings=SETTINGS, job_seed=1, participants=1)
