@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, cast
 
 from weei_core.aggregation import AggregationSettings, parse_aggregation
 from weei_core.errors import Invalid
+from weei_core.generator.architectures import Architecture, MlpArchitecture, Training, TransformerArchitecture
 from weei_core.seeds import parse_seed
 from weei_core.strict_json import (
     JsonValue,
@@ -24,7 +25,7 @@ from weei_core.strict_json import (
     refuse_unknown,
     shown,
 )
-from weei_core.training_settings import MAX_COUNT, MAX_LEARNING_RATE
+from weei_core.training_settings import MAX_COUNT
 
 Task: TypeAlias = Literal["classification", "regression"]
 ArchitectureKind: TypeAlias = Literal["mlp", "transformer"]
@@ -121,20 +122,17 @@ class ChunkingRequest:
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """Suggested job settings. `participants` (expected) and `memory_budget_bytes` serve the warnings alone."""
+    """Defaults of the module and suggested job settings. `participants` (expected) and `memory_budget_bytes` serve the
+    warnings alone.
+    """
 
+    module: Training = Training()
     batch_size: int = 16
     local_epochs: int = 1
     epochs: int = 3
-    learning_rate: float = 1e-3
-    optimizer: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Read by the architecture: `optimizer`, `weightDecay`, `clipNorm`, `beta1`, `beta2`, `epsilon`, where given."""
     aggregation: AggregationSettings = field(default_factory=lambda: parse_aggregation(None))
     participants: int | None = None
     memory_budget_bytes: int = DEFAULT_MEMORY_BUDGET
-
-
-OPTIMIZER_FIELDS = ("optimizer", "weightDecay", "clipNorm", "beta1", "beta2", "epsilon")
 
 
 @dataclass(frozen=True)
@@ -157,6 +155,19 @@ class PackageRequest:
     def reads_text(self) -> bool:
         return isinstance(self.data, (TextData, JsonLinesData))
 
+    def built(self, **known: JsonValue) -> Architecture:
+        """The architecture, with what the data say: `vocabSize` and `endToken`, or `inputs`, `outputs` and the like."""
+        members = {**self.architecture, **self.training.module.to_json(), **known}
+        kind = TransformerArchitecture if self.kind == "transformer" else MlpArchitecture
+        return kind.parse(members)
+
+    @property
+    def context(self) -> int:
+        """Tokens that the model looks back on. For text only."""
+        known = self.built(vocabSize=2)
+        assert isinstance(known, TransformerArchitecture)
+        return known.context
+
     @classmethod
     def parse(cls, value: object) -> PackageRequest:
         """Raises Invalid, naming the first field that does not fit."""
@@ -174,7 +185,7 @@ class PackageRequest:
                 "tokenizer must be left out for tables and pictures; found one. Only text is cut into tokens.",
                 field="tokenizer",
             )
-        return cls(
+        request = cls(
             name=as_text(members["name"], "name", MAX_NAME_BYTES),
             kind=kind,
             architecture=architecture,
@@ -183,15 +194,25 @@ class PackageRequest:
             chunking=_chunking(members.get("chunking")),
             training=_training(members.get("training")),
         )
+        # Sizes that are wrong whatever the data are told before any of it is read.
+        request.built(**({"vocabSize": 2} if reads_text else {"inputs": 1, "outputs": 2}))
+        return request
 
 
-def _kind(architecture: Mapping[str, JsonValue], reads_text: bool) -> ArchitectureKind:
+_SIZES = {
+    "mlp": ("kind", "hidden", "activation"),
+    "transformer": ("kind", "context", "layers", "heads", "width", "hidden"),
+}
+
+
+def _kind(architecture: dict[str, JsonValue], reads_text: bool) -> ArchitectureKind:
     needed, data = ("transformer", "text") if reads_text else ("mlp", "tables and pictures")
     kind = as_choice(architecture.get("kind"), "architecture.kind", ("mlp", "transformer"))
     if kind != needed:
         raise Invalid(
             f"architecture.kind must be {shown(needed)} for {data}; found {shown(kind)}.", field="architecture.kind"
         )
+    refuse_unknown(architecture, "architecture", _SIZES[kind])
     return cast(ArchitectureKind, kind)
 
 
@@ -338,24 +359,19 @@ def _seed(value: JsonValue) -> int:
 
 def _training(value: JsonValue) -> TrainingRequest:
     members = as_object({} if value is None else value, "training")
-    own = ("batchSize", "localEpochs", "epochs", "learningRate", "aggregation", "participants", "memoryBudgetBytes")
-    refuse_unknown(members, "training", (*own, *OPTIMIZER_FIELDS))
+    own = ("batchSize", "localEpochs", "epochs", "aggregation", "participants", "memoryBudgetBytes")
+    refuse_unknown(members, "training", (*own, *Training.FIELDS))
+
+    def whole(name: str, default: int, high: int = MAX_COUNT) -> int:
+        return as_int(members.get(name, default), f"training.{name}", 1, high)
+
     default = TrainingRequest()
-    participants = members.get("participants")
-    aggregation = members.get("aggregation")
     return TrainingRequest(
-        batch_size=as_int(members.get("batchSize", default.batch_size), "training.batchSize", 1, MAX_COUNT),
-        local_epochs=as_int(members.get("localEpochs", default.local_epochs), "training.localEpochs", 1, MAX_COUNT),
-        epochs=as_int(members.get("epochs", default.epochs), "training.epochs", 1, MAX_COUNT),
-        learning_rate=as_number(
-            members.get("learningRate", default.learning_rate), "training.learningRate", 0, MAX_LEARNING_RATE
-        ),
-        optimizer={name: members[name] for name in OPTIMIZER_FIELDS if name in members},
-        aggregation=parse_aggregation(None if aggregation is None else as_object(aggregation, "training.aggregation")),
-        participants=None
-        if participants is None
-        else as_int(participants, "training.participants", 1, MAX_PARTICIPANTS),
-        memory_budget_bytes=as_int(
-            members.get("memoryBudgetBytes", default.memory_budget_bytes), "training.memoryBudgetBytes", 1, 2**32
-        ),
+        module=Training.parse(members, "training"),
+        batch_size=whole("batchSize", default.batch_size),
+        local_epochs=whole("localEpochs", default.local_epochs),
+        epochs=whole("epochs", default.epochs),
+        aggregation=parse_aggregation(members.get("aggregation"), "training.aggregation"),
+        participants=whole("participants", 1, MAX_PARTICIPANTS) if "participants" in members else None,
+        memory_budget_bytes=whole("memoryBudgetBytes", default.memory_budget_bytes, 2**32),
     )
