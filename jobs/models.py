@@ -117,6 +117,9 @@ class Package(models.Model):
     error_field = models.CharField(max_length=255, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
     tries = models.IntegerField(default=0)
+    runs = models.IntegerField(
+        default=0, help_text="Tries of all tasks: what an earlier one writes late changes nothing"
+    )
     lease_until = models.DateTimeField(null=True)
     created = models.DateTimeField(auto_now_add=True)
     touched = models.DateTimeField(help_text="When somebody last asked something of it")

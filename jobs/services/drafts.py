@@ -126,8 +126,8 @@ class Run:
     def fail(self, error: WeeiError) -> None:
         self.row.update(
             state=State.FAILED,
-            error=_reason(error),
-            error_field=_storable(error.field or "")[:255],
+            error=reason_of(error),
+            error_field=storable(error.field or "")[:255],
             error_code=error.code[:40],
             lease_until=None,
         )
@@ -137,17 +137,17 @@ class Run:
             raise LeaseLost
 
 
-def _reason(error: WeeiError) -> str:
+def reason_of(error: WeeiError) -> str:
     """The sentence, and below it every wrong file that the sentence has no room for."""
     files = error.extra.get("files")
     unsaid = [str(file) for file in files if str(file) not in error.message] if isinstance(files, list) else []
-    text = _storable("\n".join([error.message, *unsaid]))
+    text = storable("\n".join([error.message, *unsaid]))
     if len(text) <= MAX_ERROR_CHARACTERS:
         return text
     return text[:MAX_ERROR_CHARACTERS].rsplit("\n", 1)[0] + "\n…"
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """What a module or a file brought into an error may be text that PostgreSQL does not take."""
     return text.replace("\0", "\ufffd").encode(errors="replace").decode()
 
