@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from weei_agent import predicting
 from weei_agent.agent import Agent, Bounds
 from weei_agent.attempt import Tools
 from weei_agent.clock import SystemClock
@@ -34,7 +35,10 @@ from weei_agent.transfer import MIB, Cache
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse_options(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["predict"]:
+        return predicting.main(given[1:])
+    options = parse_options(given)
     reporter = make_reporter(as_json=options.json, quiet=options.quiet)
     try:
         stop = Session(options, reporter).run()

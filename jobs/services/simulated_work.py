@@ -48,21 +48,24 @@ class Part:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the job stands at a checkpoint: what follows, and what an exported file says of the queue."""
+    """Where the job stands at a checkpoint: what follows, and what an exported file says of the queue. `incomplete`: it
+    ends before what its settings plan."""
 
     after: After
     ends_pass: bool
     passes: int
     progress: Progress | None
     next_unit: int | None
+    incomplete: bool
 
 
 class Dealer(Protocol):
     def deal(self, number: int) -> list[Part]:
         """The parts of round `number`, in order of acceptance."""
 
-    def closed(self, number: int, unfinished: Sequence[Item]) -> Standing:
-        """Round `number` is merged; `unfinished` are items that came back without a finished unit."""
+    def closed(self, number: int, unfinished: Sequence[Item], *, finishing: bool = False) -> Standing:
+        """Round `number` is merged; `unfinished` are items that came back without a finished unit. `finishing`: the
+        job is to end here."""
 
 
 class UnitDealer:
@@ -90,9 +93,16 @@ class UnitDealer:
         seed = seeds.format_seed(seeds.experience_seed(self._job_seed, start))
         return Part((0, start), seed, units=Units(seed, start, self._units), split=self._split)
 
-    def closed(self, number: int, unfinished: Sequence[Item]) -> Standing:
-        after = after_experience(round_no=number, epochs=self._epochs, left=None, finishing=False)
-        return Standing(after, ends_pass=False, passes=number, progress=None, next_unit=self._next_unit)
+    def closed(self, number: int, unfinished: Sequence[Item], *, finishing: bool = False) -> Standing:
+        after = after_experience(round_no=number, epochs=self._epochs, left=None, finishing=finishing)
+        return Standing(
+            after,
+            ends_pass=False,
+            passes=number,
+            progress=None,
+            next_unit=self._next_unit,
+            incomplete=after == After.COMPLETED and number < self._epochs,
+        )
 
 
 class ChunkDealer:
@@ -150,7 +160,7 @@ class ChunkDealer:
         part = DataRange(chunk.format) if item.whole else DataRange(chunk.format, item.record_start, item.record_count)
         return Part(item.place, seed, item.record_count, chunk.path, part, units, item=item)
 
-    def closed(self, number: int, unfinished: Sequence[Item]) -> Standing:
+    def closed(self, number: int, unfinished: Sequence[Item], *, finishing: bool = False) -> Standing:
         back = tuple(replace(item, errors=item.errors + 1) for item in unfinished)
         stuck = next((item for item in back if item.errors >= MOST_FAILURES), None)
         if stuck is not None:
@@ -161,22 +171,24 @@ class ChunkDealer:
             )
         self._queue = replace(self._queue, requeued=(*self._queue.requeued, *back))
         left = self._queue.left
+        planned = self._after(number, left, finishing=False)
         standing = Standing(
-            after=self._after(number, left),
+            after=self._after(number, left, finishing=finishing),
             ends_pass=left == 0,
             passes=self._pass + (left == 0),
             progress=Progress(self._pass, self._queue.cursor, self._queue.requeued),
             next_unit=self._next_unit(left),
+            incomplete=finishing and planned != After.COMPLETED,
         )
         if standing.after == After.NEXT_PASS:
             self._pass += 1
             self._pass_begin()
         return standing
 
-    def _after(self, number: int, left: int) -> After:
+    def _after(self, number: int, left: int, *, finishing: bool) -> After:
         if self._info.is_experience:
-            return after_experience(round_no=number, epochs=self._epochs, left=left, finishing=False)
-        return after_checkpoint(Position(self._pass, left, self._epochs), finishing=False)
+            return after_experience(round_no=number, epochs=self._epochs, left=left, finishing=finishing)
+        return after_checkpoint(Position(self._pass, left, self._epochs), finishing=finishing)
 
     def _next_unit(self, left: int) -> int | None:
         if not self._info.is_experience:

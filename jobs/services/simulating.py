@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -70,9 +71,12 @@ class Simulation:
     """One job of `participants` members with `device` Workers each. Nobody leaves, and everybody finishes.
 
     `chunks`, in manifest order, and `validation` are for models that read data; `shuffled`: the job's first shuffle
-    comes before its first round. `files` fill the slots that the model declares by hash. `processes` children run at
-    once; the result does not depend on their number. Files of weights and states are written to `folder`; without
-    `keep` they go as soon as nothing needs them: those of a checkpoint may be read until the one after it is asked for.
+    comes before its first round. The job ends after `rounds` rounds if its settings plan more. `start` holds weights in
+    place of the model's initial ones. `files` fill the slots that the model declares by hash. `processes` children run
+    at once; the result does not depend on their number.
+
+    Files of weights and states are written to `folder`. Without `keep` they go as soon as nothing needs them: those of
+    a checkpoint may be read until the one after it is asked for.
     """
 
     def __init__(
@@ -88,32 +92,37 @@ class Simulation:
         chunks: Sequence[ChunkFile] = (),
         validation: ChunkFile | None = None,
         shuffled: bool = False,
+        rounds: int | None = None,
+        start: Path | None = None,
         processes: int = 1,
         limits: Limits | None = None,
         max_parts: int = MAX_OPEN_PARTS,
         keep: bool = True,
     ) -> None:
-        for name, count in (("participants", participants), ("device", device), ("processes", processes)):
-            as_int(count, name, 1, MAX_COUNT)
+        _check_counts(
+            participants=participants, device=device, processes=processes, rounds=1 if rounds is None else rounds
+        )
         self._folder = folder
-        self._job_seed = job_seed
+        self.job_seed = job_seed
         self._files = dict(files or {})
         self._validation = validation
+        self._rounds = rounds
         self._keep = keep
         self._stack = contextlib.ExitStack()
         self._pool = self._stack.enter_context(
             JailPool(module, limits or Limits(run_seconds=RUN_SECONDS), cache=folder, processes=processes)
         )
         try:
-            self.info = self._pool.run(self._describe)
-            weight_bytes = self._weights(0).stat().st_size
-            check_against_weights(self.info, weight_bytes)
+            self.info = self._pool.run(partial(self._describe, start))
+            self.weight_bytes = self._weights(0).stat().st_size
+            check_against_weights(self.info, self.weight_bytes)
             self.settings = parse_settings(
-                settings, for_experience=self.info.is_experience, info=self.info, weight_bytes=weight_bytes
+                settings, for_experience=self.info.is_experience, info=self.info, weight_bytes=self.weight_bytes
             )
             self._check_data(chunks)
-            self.dealer: Dealer = (
-                ChunkDealer(
+            self.dealer: Dealer
+            if self.info.reads_data:
+                self.dealer = ChunkDealer(
                     chunks,
                     self.settings,
                     self.info,
@@ -122,12 +131,16 @@ class Simulation:
                     shuffled=shuffled,
                     max_parts=max_parts,
                 )
-                if self.info.reads_data
-                else UnitDealer(self.settings, self.info, job_seed, participants=participants, device=device)
-            )
+            else:
+                self.dealer = UnitDealer(self.settings, self.info, job_seed, participants=participants, device=device)
         except BaseException:
             self._stack.close()
             raise
+
+    @property
+    def order(self) -> Sequence[int]:
+        """Chunk index by position in every pass; empty for a model that makes its own data."""
+        return self.dealer.order if isinstance(self.dealer, ChunkDealer) else ()
 
     def __enter__(self) -> Simulation:
         return self
@@ -141,7 +154,7 @@ class Simulation:
         made = Simulated(0, self._weights(0), _sha256(self._weights(0)))
         while True:
             evaluation = self._evaluation_of(made)
-            training = [] if _is_last(made) else self._training_of(made.round + 1)
+            training = [] if self.is_last(made) else self._training_of(made.round + 1)
             yield self._with(made, evaluation)
             if not training:
                 return
@@ -149,6 +162,9 @@ class Simulation:
             after = self._merge(made, played)
             self._forget(made, after)
             made = after
+
+    def is_last(self, made: Simulated) -> bool:
+        return made.standing is not None and made.standing.after == After.COMPLETED
 
     def _check_data(self, chunks: Sequence[ChunkFile]) -> None:
         if self.info.reads_data and not chunks:
@@ -171,10 +187,15 @@ class Simulation:
     def _weights(self, number: int) -> Path:
         return self._folder / f"round-{number}.f32"
 
-    def _describe(self, jail: Jail) -> ModelInfo:
-        seed = seeds.format_seed(seeds.initial_weights_seed(self._job_seed))
-        with self._weights(0).open("w+b") as out:
-            outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": out})
+    def _describe(self, start: Path | None, jail: Jail) -> ModelInfo:
+        """The first weights are written on the way."""
+        if start is not None:
+            shutil.copyfile(start, self._weights(0))
+            outcome = jail.run({"operation": "describe"}, loaded_files(start, ()))
+        else:
+            seed = seeds.format_seed(seeds.initial_weights_seed(self.job_seed))
+            with self._weights(0).open("w+b") as out:
+                outcome = jail.run({"operation": "describe", "seed": seed}, {}, {"weightsOut": out})
         return parse_model_info(str(outcome["modelInfo"]).encode())
 
     def _slots(self, loaded: int) -> dict[str, Path]:
@@ -233,7 +254,7 @@ class Simulation:
             state=state,
             state_sha256=merged.state_sha256,
             step=merged.step,
-            standing=self.dealer.closed(number, unfinished),
+            standing=self.dealer.closed(number, unfinished, finishing=number == self._rounds),
         )
 
     def _merge_files(self, before: Simulated, counted: Sequence[_Played]) -> tuple[Path | None, MergeResult]:
@@ -284,7 +305,7 @@ class Simulation:
             every=schedule.every,
             round_no=made.round,
             first=made.round == 0,
-            last=_is_last(made),
+            last=self.is_last(made),
             ends_pass=standing is not None and standing.ends_pass,
             passes=standing.passes if standing else 0,
         )
@@ -299,7 +320,7 @@ class Simulation:
             data = DataRange(self._validation.format)
         if self.info.is_experience:
             count = self.info.evaluation_units or (self._validation.records if self._validation else 0)
-            units = Units(seeds.format_seed(seeds.evaluation_seed(self._job_seed)), 0, count)
+            units = Units(seeds.format_seed(seeds.evaluation_seed(self.job_seed)), 0, count)
         work = Work(settings=self.settings.train_text, data=data, units=units)
         task = {"operation": "evaluate", "auxiliary": list(slots), "work": asdict(work)}
         outcome = jail.run(task, inputs)
@@ -310,8 +331,9 @@ class Simulation:
         return made if evaluation is None else replace(made, evaluation=evaluation.result())
 
 
-def _is_last(made: Simulated) -> bool:
-    return made.standing is not None and made.standing.after == After.COMPLETED
+def _check_counts(**counts: int) -> None:
+    for name, count in counts.items():
+        as_int(count, name, 1, MAX_COUNT)
 
 
 def _sha256(path: Path) -> str:

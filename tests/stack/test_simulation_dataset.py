@@ -17,6 +17,12 @@ SETTINGS = {
 }
 PARTICIPANTS = 2
 
+METADATA = """
+from checkpoints.models import Checkpoint
+from jobs.services.export import checkpoint_metadata
+answer = checkpoint_metadata(Checkpoint.objects.get(job_id=job_id, round=number)).decode()
+"""
+
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
@@ -40,7 +46,7 @@ def simulated(tmp_path_factory):
         return list(simulation.run())
 
 
-def test_a_networked_job_makes_the_simulated_checkpoints(stack, simulated):
+def test_a_networked_job_makes_the_simulated_checkpoints(stack, simulated, tmp_path):
     job = DigitsJob(stack, **SETTINGS)
     names = [f"{job.id[:8]}-{who}" for who in "ab"]
     with Agent(stack, job.link, names[0]):
@@ -53,3 +59,11 @@ def test_a_networked_job_makes_the_simulated_checkpoints(stack, simulated):
     assert facts["sha256"] == [made.sha256 for made in simulated]
     evaluated = [text and json.loads(text)["metrics"] for text in facts["validation"]]
     assert evaluated == [made.evaluation or "" for made in simulated]
+
+    told = stack.manage("simulate", job.id, "--participants", str(PARTICIPANTS), "--json", "--out", str(tmp_path))
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert [line["sha256"] for line in lines if line["event"] == "checkpoint"] == facts["sha256"]
+    metadata = stack.shell(METADATA, job_id=job.id, number=12).encode()
+    weights, state = simulated[-1].weights.read_bytes(), simulated[-1].state.read_bytes()
+    file = (tmp_path / "round-12.weei-checkpoint").read_bytes()
+    assert file == len(metadata).to_bytes(4, "little") + metadata + weights + state
