@@ -106,16 +106,18 @@ static void loss_backward(const model *m, const activations *a, uint32_t batch, 
 void network_backward(const model *m, const float *weights, float *gradients, const activations *a, uint32_t batch,
                       int B) {
     loss_backward(m, a, batch, B);
-    const float *dout = a->doutputs;
+    float *dout = a->doutputs;
     size_t at = m->weights;
     for (uint32_t layer = m->layers; layer-- > 0;) {
-        uint32_t I = m->width[layer], O = m->width[layer + 1];
-        at -= (size_t)I * O + O;
+        int I = (int)m->width[layer], O = (int)m->width[layer + 1];
+        size_t matrix = (size_t)I * (size_t)O;
+        at -= matrix + (size_t)O;
         const float *in = layer == 0 ? a->records.input : a->hidden[layer - 1];
-        float *din = layer == 0 ? NULL : a->back[layer % 2];
-        dense_backward(din, gradients + at, gradients + at + (size_t)I * O, dout, in, weights + at, a->panel, B, (int)I,
-                       (int)O);
-        if (layer > 0) activation_backward(m, a, layer - 1, din, B * (int)I);
+        dense_backward_weights(gradients + at, gradients + at + matrix, dout, in, a->panel, B, I, O);
+        if (layer == 0) return;
+        float *din = a->back[layer % 2];
+        dense_backward_input(din, dout, weights + at, a->panel, B, I, O);
+        activation_backward(m, a, layer - 1, din, B * I);
         dout = din;
     }
 }

@@ -18,7 +18,7 @@ FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", *WARNINGS, *LOW_ADDRESSES, *SAN
 
 def sources(program: str) -> list[Path]:
     """The program, its machine, the library and all of the model."""
-    model = next((name for name in ("cartpole", "connect4") if name in program), "digits")
+    model = next((name for name in ("cartpole", "connect4", "mlp", "transformer") if name in program), "digits")
     own = [HERE / f"{program}.c", HERE / "native.c"]
     return own + sorted(MODELS.glob("lib/*.c")) + sorted(MODELS.glob(f"{model}/*.c"))
 

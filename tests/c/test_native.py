@@ -17,6 +17,8 @@ def test_finds_the_programs():
         "connect4_hostile_test",
         "connect4_network_test",
         "hostile_test",
+        "mlp_hostile_test",
+        "mlp_network_test",
         "network_test",
         "text_test",
     ]
