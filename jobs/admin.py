@@ -14,6 +14,7 @@ from jobs.models import (
     Job,
     JobDraft,
     JobEvent,
+    Package,
     PassOrder,
     Requeued,
     Round,
@@ -61,6 +62,14 @@ class JobDraftAdmin(ReadOnlyAdmin[JobDraft]):
     list_filter = ("state", "error_code")
     list_select_related = ("owner",)
     search_fields = ("id", "owner__username", "error")
+
+
+@admin.register(Package)
+class PackageAdmin(ReadOnlyAdmin[Package]):
+    list_display = ("source_name", "owner", "task", "state", "step", "error_code", "created")
+    list_filter = ("task", "state", "error_code")
+    list_select_related = ("owner",)
+    search_fields = ("id", "source_name", "owner__username", "error")
 
 
 @admin.register(Round)

@@ -104,6 +104,7 @@ class Package(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="packages")
     source = models.ForeignKey("checkpoints.Artifact", models.PROTECT, related_name="sources")
     source_name = models.CharField(max_length=255)
+    source_format = models.CharField(max_length=6, blank=True, help_text="As chosen; empty: told from the file")
     task = models.CharField(max_length=7, choices=Task.choices, default=Task.INSPECT)
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
     request_text = models.TextField(blank=True, help_text="What is to be made, as PackageRequest reads it")

@@ -12,6 +12,8 @@ from jobs.services.aggregation import round_merge
 from jobs.services.creating import datasets_clean
 from jobs.services.drafts import draft_prepare
 from jobs.services.evaluation import validation_run
+from jobs.services.package_work import package_run, work_clean
+from jobs.services.packaging import packages_collect
 
 
 @shared_task(name="jobs.tasks.merge")
@@ -29,9 +31,16 @@ def evaluate(checkpoint_id: int) -> None:
     validation_run(checkpoint_id)
 
 
+@shared_task(name="jobs.tasks.package")
+def package(package_id: str) -> None:
+    package_run(UUID(package_id))
+
+
 @shared_task(name="jobs.tasks.collect")
 def collect() -> None:
     """Free what nothing refers to any more."""
     now = timezone.now()
     datasets_clean(now)
+    packages_collect(now)
+    work_clean(now)
     collect_artifacts(now)

@@ -186,7 +186,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
 CELERY_TASK_DEFAULT_QUEUE = "fast"
-CELERY_TASK_ROUTES = {"jobs.tasks.prepare": "slow", "jobs.tasks.evaluate": "slow", "jobs.tasks.collect": "slow"}
+CELERY_TASK_ROUTES = {f"jobs.tasks.{name}": "slow" for name in ("prepare", "evaluate", "package", "collect")}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
@@ -211,6 +211,7 @@ ITEM_ERRORS = int(env("ITEM_ERRORS", "3"))
 DEAL_ERRORS = int(env("DEAL_ERRORS", "3"))
 MAX_PARTS = int(env("MAX_PARTS", "256"))
 INVITATION_DAYS = timedelta(days=float(env("INVITATION_DAYS", "7")))
+PACKAGE_DAYS = timedelta(days=float(env("PACKAGE_DAYS", "7")))
 USER_TOKEN_DAYS = timedelta(days=float(env("USER_TOKEN_DAYS", "30")))
 
 # --- What a module may use on the server ------------------------------------------------------------------------------

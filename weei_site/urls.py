@@ -11,5 +11,6 @@ urlpatterns = [
     path("api/", api.urls),
     path("", include("weei_site.page_urls")),
     path("", include("jobs.urls")),
+    path("", include("jobs.package_urls")),
     path("", include("peers.urls")),
 ]

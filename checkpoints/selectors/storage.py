@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 
 from checkpoints.models import Artifact, JobArtifact, Upload
 
@@ -33,13 +33,22 @@ class StorageInventory:
 
 def storage_used(user_id: int) -> int:
     """Bytes that count against this person's quota: each stored file once, and uploads by their announced length."""
-    stored = Artifact.objects.filter(uses__job__owner_id=user_id).distinct().aggregate(total=Sum("bytes"))["total"]
+    used = _used(user_id)
+    stored = used.aggregate(total=Sum("bytes"))["total"]
     waiting = (
         Upload.objects.filter(owner_id=user_id)
-        .exclude(sha256__in=JobArtifact.objects.filter(job__owner_id=user_id).values("artifact_id"))
+        .exclude(sha256__in=used.values("sha256"))
         .aggregate(total=Sum("length"))["total"]
     )
     return (stored or 0) + (waiting or 0)
+
+
+def _used(user_id: int) -> QuerySet[Artifact]:
+    """What this person's jobs and model packages refer to, each once."""
+    jobs = Artifact.objects.filter(uses__job__owner_id=user_id)
+    sources = Artifact.objects.filter(sources__owner_id=user_id)
+    packages = Artifact.objects.filter(package_uses__package__owner_id=user_id)
+    return Artifact.objects.filter(Q(pk__in=jobs) | Q(pk__in=sources) | Q(pk__in=packages))
 
 
 def storage_inventory(user_id: int) -> StorageInventory:
@@ -65,5 +74,5 @@ def held_hashes(user_id: int, hashes: Sequence[str]) -> set[str]:
     """
     present = Artifact.objects.filter(sha256__in=hashes, state=Artifact.State.PRESENT)
     uploaded = Upload.objects.filter(owner_id=user_id, done=True, sha256__in=hashes).values("sha256")
-    own = present.filter(Q(uses__job__owner_id=user_id) | Q(sha256__in=uploaded))
+    own = present.filter(Q(sha256__in=_used(user_id).values("sha256")) | Q(sha256__in=uploaded))
     return set(own.values_list("sha256", flat=True))

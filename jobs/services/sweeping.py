@@ -20,6 +20,7 @@ from jobs.domain.rounds import straggler_limit
 from jobs.models import Attempt, Job, JobDraft, Round, Slot, Sweep
 from jobs.services.events import enqueue
 from jobs.services.lifecycle import job_go_on
+from jobs.services.packaging import packages_due, packages_renew
 from jobs.services.settling import attempt_end
 from jobs.services.texts import settings_in
 from peers.models import Membership
@@ -75,6 +76,7 @@ def _renew(now: datetime, alive_at: datetime) -> None:
     running = Checkpoint.objects.filter(validation=Checkpoint.Validation.RUNNING)
     running.filter(validation_lease__gt=lease).update(validation_lease=lease)
     JobDraft.objects.filter(state=JobDraft.State.PREPARING, lease_until__gt=lease).update(lease_until=lease)
+    packages_renew(now)
     Upload.objects.filter(touched__gt=now).update(touched=now)
     logger.info("a gap of %.0f s: %d leases renewed", gap.total_seconds(), renewed)
 
@@ -168,3 +170,5 @@ def queue_due(now: datetime) -> None:
     drafts = Q(state=JobDraft.State.QUEUED) | Q(state=JobDraft.State.PREPARING, lease_until__lt=now)
     for draft_id in JobDraft.objects.filter(drafts).values_list("pk", flat=True)[:50]:
         enqueue("jobs.tasks.prepare", str(draft_id))
+    for package_id in packages_due(now):
+        enqueue("jobs.tasks.package", str(package_id))

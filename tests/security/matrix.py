@@ -37,6 +37,7 @@ BYTES_ALWAYS = {
 }
 BYTES_OWNER = {**BYTES_ALWAYS, "participant": FORBIDDEN}
 CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
+PACKAGE = CHECKPOINT
 
 JOB = "/api/jobs/{job_id}"
 API: dict[tuple[str, str], tuple[dict, dict | None]] = {
@@ -120,6 +121,15 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "invitation-new": (OWNER_PAGE, "post", {}),
     "invitation-revoke": (OWNER_PAGE, "post", {}),
     "participant-action": (OWNER_PAGE, "post", {"action": "pause"}),
+    "package-list": (SIGNED_IN_PAGE, "get", {}),
+    "package-new": (SIGNED_IN_PAGE, "post", {}),
+    "package": (OWNER_PAGE, "get", {}),
+    "package-progress": (OWNER_PAGE, "get", {}),
+    "package-sizes": (OWNER_PAGE, "post", {}),
+    "package-form": (OWNER_PAGE, "post", {}),
+    "package-action": (OWNER_PAGE, "post", {"action": "cancel"}),
+    "package-start": (OWNER_PAGE, "post", {}),
+    "package-delete": (OWNER_PAGE, "get", {}),
 }
 
 # By what a hash names in the job.

@@ -15,7 +15,7 @@ from django.utils import timezone
 from checkpoints.bytes.app import application as bytes_application
 from checkpoints.models import JobArtifact
 from checkpoints.services.artifacts import artifact_put_bytes, job_artifact_add
-from jobs.models import JobDraft, Requeued
+from jobs.models import JobDraft, Package, PackageFile, Requeued
 from peers.models import Invitation
 from tests.api.world import Caller, World, link_of
 from tests.checkpoints.asgi import call
@@ -59,6 +59,9 @@ class Target:
     def __init__(self, world, job, attempt):
         self.job = job
         draft = JobDraft.objects.create(owner=job.owner, request_text="{}")
+        package = Package.objects.create(
+            owner=job.owner, source=job.module, source_name="data.csv", state="done", touched=timezone.now()
+        )
         item = Requeued.objects.create(
             job=job, position=0, record_start=7, record_count=1, whole=False, chunk_index=0, held=True, errors=3
         )
@@ -67,6 +70,7 @@ class Target:
             "job_id": job.pk,
             "attempt_id": attempt,
             "draft_id": draft.pk,
+            "package_id": package.pk,
             "invitation_id": Invitation.objects.filter(job=job).last().pk,
             "peer_id": world.participant.peer.pk,
             "round_no": 0,
@@ -216,6 +220,16 @@ def test_downloads(stored):
         # The toy job's metadata is not a whole one; who may ask is decided before that.
         if expected != matrix.YES:
             assert answer.status == expected, role
+
+
+def test_downloads_of_packages(stored):
+    job = stored.job
+    package = Package.objects.create(owner=job.owner, source=job.module, source_name="d.csv", touched=timezone.now())
+    PackageFile.objects.create(package=package, artifact=stored.validation, kind="module", file_name="v.bin", crc32=0)
+    for role in World.ROLES:
+        answer = download(stored.caller(role), f"/bytes/packages/{package.pk}")
+        check(answer.status, matrix.PACKAGE[role], role)
+        assert (matrix.PACKAGE[role] == matrix.YES) == (answer.status == 200)
 
 
 @pytest.mark.parametrize("type_", matrix.MESSAGES)

@@ -1,0 +1,77 @@
+// The list of packages: hashes and uploads the chosen data file, and goes to the page of what becomes of it.
+import { FileUploads } from "../weei/jobs/uploads.js";
+import { failureOfResponse, Http } from "../weei/net/http.js";
+import { byId, helpLink, setBar, setText, show } from "./dom.js";
+import { bytesText } from "./format.js";
+
+const form = /** @type {HTMLFormElement} */ (byId("upload-form"));
+const csrf = document.querySelector('meta[name="csrf-token"]')?.getAttribute("content") ?? "";
+const http = new Http({ base: location.origin, headers: () => ({ "X-CSRFToken": csrf }) });
+/** @type {AbortController | null} */
+let uploading = null;
+
+/** Beside the field. @param {string} text empty hides it @param {unknown} [code] */
+function showProblem(text, code) {
+  const line = byId("source-problem");
+  line.replaceChildren(text, ...(text ? [" ", helpLink(code)] : []));
+  line.hidden = !text;
+  const input = byId("source");
+  input.setAttribute("aria-invalid", String(Boolean(text)));
+  if (text) input.focus();
+}
+
+/** @param {boolean} busy */
+function showBusy(busy) {
+  show("upload-progress", busy);
+  show("upload-stop", busy);
+  /** @type {HTMLButtonElement} */ (byId("upload")).disabled = busy;
+}
+
+/** @param {import("../weei/jobs/uploads.js").FileProgress} file */
+function renderProgress({ phase, bytes, totalBytes }) {
+  setText("upload-step", phase === "hashing" ? "Reading the file…" : `Sending the file: ${bytesText(bytes)} of ${bytesText(totalBytes)}`);
+  setBar("upload-bar", totalBytes ? bytes / totalBytes : 1);
+}
+
+/** @param {File} file @param {AbortSignal} signal @returns {Promise<string>} the address of the new package */
+async function send(file, signal) {
+  const uploads = new FileUploads([file], { http, signal, changed: ([progress]) => progress && renderProgress(progress) });
+  const [sent] = await uploads.run();
+  const body = new FormData();
+  body.set("fileName", file.name);
+  body.set("sha256", sent?.sha256 ?? "");
+  body.set("format", /** @type {HTMLSelectElement} */ (byId("format")).value);
+  const response = await http.request(form.action, { method: "POST", headers: http.headers(), body, signal });
+  if (!response.ok) throw await failureOfResponse(response);
+  if (response.redirected) throw new Error("Your session ended. Sign in again in another tab, then try again.");
+  return (await response.json()).url;
+}
+
+async function submit() {
+  const [file] = /** @type {HTMLInputElement} */ (byId("source")).files ?? [];
+  if (!file) return showProblem("Choose a data file first.");
+  if (file.size === 0) return showProblem("The file is empty: choose one that holds data.");
+  const abort = new AbortController();
+  uploading = abort;
+  showProblem("");
+  showBusy(true);
+  try {
+    location.assign(await send(file, abort.signal));
+  } catch (error) {
+    showBusy(false);
+    if (!abort.signal.aborted) showProblem(error instanceof Error ? error.message : String(error), /** @type {{code?: unknown}} */ (error).code);
+    else setText("upload-step", "");
+  }
+  return undefined;
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  void submit();
+});
+byId("upload-stop").addEventListener("click", () => {
+  uploading?.abort(new Error("The upload was stopped."));
+  byId("upload").focus();
+});
+// What was stopped by going back to this page can be begun again.
+addEventListener("pageshow", () => showBusy(false));
