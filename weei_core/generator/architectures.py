@@ -51,16 +51,18 @@ class Training:
 
     @classmethod
     def parse(cls, members: Mapping[str, JsonValue], field: str) -> Training:
-        """Those of `FIELDS` that are given; the rest keep their defaults."""
+        """Those of `FIELDS` that are given; the rest are what the optimizer usually begins with."""
 
         def number(name: str, default: float, low: float, high: float) -> float:
             return as_number(members.get(name, default), f"{field}.{name}", low, high)
 
+        optimizer = as_choice(members.get("optimizer", cls.optimizer), f"{field}.optimizer", OPTIMIZERS)
+        usual = cls() if optimizer == "adamw" else SGD_TRAINING
         return cls(
-            learning_rate=number("learningRate", cls.learning_rate, 1e-9, 100),
-            weight_decay=number("weightDecay", cls.weight_decay, 0, 10),
-            clip_norm=number("clipNorm", cls.clip_norm, 0, 1e6),
-            optimizer=as_choice(members.get("optimizer", cls.optimizer), f"{field}.optimizer", OPTIMIZERS),
+            learning_rate=number("learningRate", usual.learning_rate, 1e-9, 100),
+            weight_decay=number("weightDecay", usual.weight_decay, 0, 10),
+            clip_norm=number("clipNorm", usual.clip_norm, 0, 1e6),
+            optimizer=optimizer,
             beta1=number("beta1", cls.beta1, 0, 0.9999),
             beta2=number("beta2", cls.beta2, 0, 0.999999),
             epsilon=number("epsilon", cls.epsilon, 1e-12, 1),
@@ -81,6 +83,9 @@ class Training:
     @property
     def moments(self) -> list[float]:
         return [self.optimizer_index, self.beta1, self.beta2, self.epsilon]
+
+
+SGD_TRAINING = Training(learning_rate=0.05, weight_decay=0.0, optimizer="sgd")
 
 
 @dataclass(frozen=True)
