@@ -15,7 +15,7 @@ from weei_core.training_settings import TrainingSettings
 FEW_ROUNDS_PER_PASS = 10
 SMALL_MODEL_WEIGHTS = 100_000
 
-_END_TOKEN = re.compile(r"</?(?:eos|s|bos|pad|end|eot|eod|sep)>|<\|[a-z_]+\|>|\[(?:eos|sep|end)\]", re.IGNORECASE)
+END_TOKEN = re.compile(r"</?(?:eos|s|bos|pad|end|eot|eod|sep)>|<\|[a-z_]+\|>|\[(?:eos|sep|end)\]", re.IGNORECASE)
 _DIGIT_BESIDE_OPERATOR = re.compile(r"[0-9]\s*[-+*/=×÷−^%<>]|[-+*/=×÷−^%<>]\s*[0-9]")
 
 
@@ -127,7 +127,7 @@ def _experience_advice(info: ModelInfo, settings: TrainingSettings) -> list[Advi
 def advise_tokens(tokens: Sequence[str]) -> tuple[Advice, ...]:
     """What is worth saying about a tokenizer, from the tokens of its vocabulary or of a sample of the data."""
     found = []
-    joined = next((token for token in tokens if _DIGIT_BESIDE_OPERATOR.search(_END_TOKEN.sub("", token))), None)
+    joined = next((token for token in tokens if _DIGIT_BESIDE_OPERATOR.search(END_TOKEN.sub("", token))), None)
     if joined is not None:
         text = f"The token {joined!r} joins a digit with an operator. Arithmetic is learned only from single digits."
         found.append(Advice("tokenizer-joins-operators", text))
@@ -139,4 +139,4 @@ def advise_tokens(tokens: Sequence[str]) -> tuple[Advice, ...]:
 
 
 def _has_glued_end(token: str) -> bool:
-    return bool(_END_TOKEN.search(token)) and not _END_TOKEN.fullmatch(token)
+    return bool(END_TOKEN.search(token)) and not END_TOKEN.fullmatch(token)

@@ -20,6 +20,7 @@ from weei_core.generator.bpe import Ids
 MAX_BAD_ROWS = 1_000
 MAX_SPOOL_BYTES = 8 * 2**30
 SHOWN_BAD_ROWS = 20
+SHOWN_COLUMNS = 20
 
 INDEX = np.dtype([("first", "<u8"), ("length", "<u4"), ("loss_from", "<u4")])
 
@@ -29,6 +30,13 @@ class TextRecord(NamedTuple):
 
     line: int | None
     parts: tuple[str, ...]
+
+
+class Head(NamedTuple):
+    """The beginning of a table for people: at most SHOWN_COLUMNS inputs, and the label last. Every cell is text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 class Rows(NamedTuple):
@@ -160,9 +168,9 @@ class Normalisation:
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
 
-    def blob(self) -> bytes:
-        """(mean, scale) of each column in turn."""
-        return np.stack([self.mean, self.scale], axis=1).astype("<f4").tobytes()
+    def pairs(self) -> list[tuple[float, float]]:
+        """(mean, scale) of each column."""
+        return list(zip(self.mean.tolist(), self.scale.tolist(), strict=True))
 
 
 def normalisation(spool: RowSpool, part: int, training: NDArray[np.bool_]) -> Normalisation:

@@ -15,7 +15,7 @@ import numpy as np
 from weei_core.errors import Invalid
 from weei_core.generator.readers.classes import ClassNumbers
 from weei_core.generator.readers.text import Lines
-from weei_core.generator.records import BadRows, Rows
+from weei_core.generator.records import SHOWN_COLUMNS, BadRows, Head, Rows
 from weei_core.generator.request import MAX_COLUMNS, CsvData, Task
 from weei_core.strict_json import shown
 
@@ -62,13 +62,15 @@ class CsvTable:
             else:
                 yield Rows(inputs, np.array([[target] for _, target in good], np.float32))
 
-    def first(self, count: int) -> list[tuple[str, ...]]:
+    def progress(self) -> tuple[int, int]:
+        """Bytes of the walk, and of the file."""
+        return self.lines.progress()
+
+    def first(self, count: int) -> Head:
         """The first rows as they stand, the label last."""
-        return [
-            (*(row[at] for at in self._at), row[self._label_at])
-            for row in islice(self._rows(), count)
-            if len(row) == len(self._header)
-        ]
+        at = [*self._at[:SHOWN_COLUMNS], self._label_at]
+        rows = [row for row in islice(self._rows(), count) if len(row) == len(self._header)]
+        return Head(tuple(self._header[i] for i in at), tuple(tuple(row[i] for i in at) for row in rows))
 
     def _read_header(self) -> list[str]:
         row = next(self._all_rows(), None)

@@ -15,7 +15,7 @@ from PIL import Image, UnidentifiedImageError
 from weei_core.errors import Invalid
 from weei_core.generator.readers import archive
 from weei_core.generator.readers.classes import ClassNumbers
-from weei_core.generator.records import BadRows, Rows
+from weei_core.generator.records import BadRows, Head, Rows
 from weei_core.generator.request import ImagesData, Task
 from weei_core.strict_json import shown
 
@@ -60,8 +60,12 @@ class ImageTable:
                 if good:
                     yield Rows(np.stack([pixels for pixels, _ in good]), np.array([n for _, n in good], np.uint32))
 
-    def first(self, count: int) -> list[tuple[str, ...]]:
-        return [(name, folder) for folder, name in self._members[:count]]
+    def progress(self) -> tuple[int, int]:
+        """Pictures of the walk, and all there are."""
+        return self.records_read, self.record_count
+
+    def first(self, count: int) -> Head:
+        return Head(("file", "class"), tuple((name, folder) for folder, name in self._members[:count]))
 
     def _row(self, opened: ZipFile, folder: str, name: str) -> tuple[NDArray[np.uint8], int] | None:
         self.records_read += 1

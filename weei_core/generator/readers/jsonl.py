@@ -27,6 +27,9 @@ class JsonLineRecords:
     def sampled(self) -> Iterator[TextRecord]:
         return self._records(self.lines.sampled())
 
+    def progress(self) -> tuple[int, int]:
+        return self.lines.progress()
+
     def _records(self, lines: Iterable[tuple[int | None, str]]) -> Iterator[TextRecord]:
         for number, line in lines:
             if not line.strip():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weei_core.errors import Invalid
 from weei_core.generator.readers import archive
 from weei_core.generator.readers.classes import ClassNumbers
-from weei_core.generator.records import BadRows, Rows
+from weei_core.generator.records import SHOWN_COLUMNS, BadRows, Head, Rows
 from weei_core.generator.request import MAX_COLUMNS, NpzData, Task
 from weei_core.strict_json import shown
 
@@ -88,11 +88,19 @@ class NpzTable:
                 if rows is not None:
                     yield rows
 
-    def first(self, count: int) -> list[tuple[str, ...]]:
+    def progress(self) -> tuple[int, int]:
+        """Records of the walk, and all there are."""
+        return self.records_read, self.record_count
+
+    def first(self, count: int) -> Head:
         with archive.opened(self.path) as opened, _array(opened, self._data.x) as x, _array(opened, self._data.y) as y:
             many = min(count, self.record_count)
             inputs, targets = _block(x, self.x, many), _block(y, self.y, many)
-        return [(*map(str, row), " ".join(map(str, target))) for row, target in zip(inputs, targets, strict=True)]
+        rows = tuple(
+            (*map(str, row[:SHOWN_COLUMNS]), " ".join(map(str, target[:SHOWN_COLUMNS])))
+            for row, target in zip(inputs, targets, strict=True)
+        )
+        return Head((*self.columns[:SHOWN_COLUMNS], self._data.y), rows)
 
     def _check(self) -> None:
         data = self._data

@@ -19,7 +19,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """The lines of a text, numbered from 1, without their ends. `bytes_read` follows a walk."""
+    """The lines of a text, numbered from 1, without their ends. `bytes_read` follows the walk."""
 
     def __init__(self, path: Path, bad: BadRows) -> None:
         self.path = path
@@ -41,6 +41,7 @@ class Lines:
         if self.size <= SAMPLE_BYTES:
             yield from self
             return
+        self.bytes_read = 0
         with self.path.open("rb") as file:
             for part in range(SAMPLE_PARTS):
                 file.seek(part * self.size // SAMPLE_PARTS)
@@ -51,10 +52,15 @@ class Lines:
                     first = raw.removeprefix(_BOM) if part == 0 and number == 1 else raw
                     line = self._decoded(number if part == 0 else "in a sample", first)
                     room -= len(raw)
+                    self.bytes_read += len(raw)
                     if line is not None:
                         yield (number if part == 0 else None), line
                     if room <= 0:
                         break
+
+    def progress(self) -> tuple[int, int]:
+        """Bytes of the walk, and of the file."""
+        return self.bytes_read, self.size
 
     def _decoded(self, where: int | str, raw: bytes) -> str | None:
         if len(raw) > MAX_LINE_BYTES:
@@ -84,10 +90,13 @@ class LineRecords:
     def sampled(self) -> Iterator[TextRecord]:
         return (TextRecord(number, (line,)) for number, line in self.lines.sampled() if line.strip())
 
+    def progress(self) -> tuple[int, int]:
+        return self.lines.progress()
+
 
 class Pieces:
     """A whole text in pieces of about a mebibyte: cut behind a line where there is one, and never within a special
-    token. `bytes_read` follows a walk.
+    token. `bytes_read` follows the walk.
     """
 
     def __init__(self, path: Path, specials: Sequence[str]) -> None:
@@ -119,12 +128,17 @@ class Pieces:
         if self.size <= SAMPLE_BYTES:
             yield from self
             return
+        self.bytes_read = 0
         with self.path.open("rb") as file:
             for part in range(SAMPLE_PARTS):
                 file.seek(part * self.size // SAMPLE_PARTS)
                 raw = file.read(SAMPLE_BYTES // SAMPLE_PARTS)
+                self.bytes_read += len(raw)
                 raw = raw.removeprefix(_BOM) if part == 0 else raw.lstrip(bytes(range(0x80, 0xC0)))
                 yield TextRecord(None, (_decoded(raw[: _whole(raw)], None),))
+
+    def progress(self) -> tuple[int, int]:
+        return self.bytes_read, self.size
 
     def _cut(self, text: bytes) -> int:
         """How much of `text`, behind which more may follow, is a piece of its own."""
