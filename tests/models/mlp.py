@@ -43,7 +43,7 @@ def info(network: MlpArchitecture, max_chunk_bytes: int = 1 << 20) -> dict[str, 
         name="Rows",
         max_chunk_bytes=max_chunk_bytes,
         max_examples_per_chunk=100_000,
-        inference={"kind": "row", "label": "Numbers", "columns": network.inputs},
+        inference={"input": {"kind": "row", "label": "Numbers", "columns": network.inputs}},
     )
 
 

@@ -18,10 +18,12 @@ MAX_MEMORY_BYTES = 2**32
 MAX_WIDTH = 2**20
 MAX_HIDDEN_LAYERS = 16
 MAX_TRANSFORMER_LAYERS = 256
+MAX_TRANSFORMER_WIDTH = 65_536
 MAX_OUTPUTS = 4096
 MAX_VOCABULARY = 65_536
 """Chunks hold tokens as u16."""
 MAX_CONTEXT = 16_384
+MAX_PREDICT_TEXT_BYTES = 32_768
 
 OPTIMIZERS = ("sgd", "adamw")
 ACTIVATIONS = ("relu", "gelu", "tanh")
@@ -32,6 +34,8 @@ INPUT_KINDS = ("float32", "uint8")
 _REQUEST_BYTES = 1024
 """The longest request of a training, which lies in the module's memory beside everything else."""
 _BLOCK_BYTES = 16  # of the module's allocator
+_TOKENS_HEADER_BYTES = 16
+_SHORTEST_RECORD_BYTES = 12  # its entry and two tokens
 _PANEL_COLUMNS = 8  # of the scratch of a matrix product (MATMUL_COLUMNS in matmul.h)
 
 
@@ -210,6 +214,10 @@ class TransformerArchitecture:
     kind: ClassVar = "transformer"
     config_kind: ClassVar = 2
     base_module: ClassVar = "transformer"
+    heap_begin: ClassVar = 4_194_304
+    tile_rows: ClassVar = 256
+    """Positions that go through the network at a time, one record at least (TILE_ROWS in network.h)."""
+    head_rows: ClassVar = 128
 
     @classmethod
     def parse(cls, value: object, field: str = "architecture") -> TransformerArchitecture:
@@ -219,8 +227,8 @@ class TransformerArchitecture:
         refuse_unknown(members, field, (*own, *Training.FIELDS))
         as_choice(members.get("kind", cls.kind), f"{field}.kind", (cls.kind,))
         vocab_size = as_int(members.get("vocabSize"), f"{field}.vocabSize", 2, MAX_VOCABULARY)
-        width = as_int(members.get("width", cls.width), f"{field}.width", 1, MAX_WIDTH)
-        heads = as_int(members.get("heads", cls.heads), f"{field}.heads", 1, MAX_WIDTH)
+        width = as_int(members.get("width", cls.width), f"{field}.width", 1, MAX_TRANSFORMER_WIDTH)
+        heads = as_int(members.get("heads", cls.heads), f"{field}.heads", 1, MAX_TRANSFORMER_WIDTH)
         if width % heads:
             raise Invalid(
                 f"{field}.width must be a multiple of heads, which is {heads}; found {width}.", field=f"{field}.width"
@@ -232,7 +240,7 @@ class TransformerArchitecture:
                 layers=as_int(members.get("layers", cls.layers), f"{field}.layers", 1, MAX_TRANSFORMER_LAYERS),
                 heads=heads,
                 width=width,
-                hidden=as_int(members.get("hidden", 4 * width), f"{field}.hidden", 1, 4 * MAX_WIDTH),
+                hidden=as_int(members.get("hidden", 4 * width), f"{field}.hidden", 1, 4 * MAX_TRANSFORMER_WIDTH),
                 end_token=_token(members, "endToken", field, vocab_size),
                 pad_token=_token(members, "padToken", field, vocab_size),
                 training=Training.parse(members, field),
@@ -282,6 +290,30 @@ class TransformerArchitecture:
             -1 if self.end_token is None else self.end_token,
             -1 if self.pad_token is None else self.pad_token,
         ]
+
+    def memory_bytes(self, batch_size: int, max_chunk_bytes: int) -> int:
+        """Bytes of memory that a training needs on the largest chunk of the shortest records, or a prediction from the
+        longest text; `batch_size` makes no difference, since a batch goes through in tiles.
+        """
+        records = max(1, (max_chunk_bytes - _TOKENS_HEADER_BYTES) // _SHORTEST_RECORD_BYTES)
+        work = [4 * records, self.weight_bytes, self.weight_bytes * self.training.state_copies]
+        training = _blocks([max_chunk_bytes, _REQUEST_BYTES, *work])
+        texts = 10 * MAX_PREDICT_TEXT_BYTES + 128 * self.context  # as JSON, plain and as tokens; the answer
+        prediction = _REQUEST_BYTES + texts + 64 * self.vocab_size  # and the vocabulary's tables, the candidates
+        most = self.heap_begin + _blocks([self.weight_bytes, *self._tile()]) + max(training, prediction)
+        return _within_4_gib(most)
+
+    def _tile(self) -> list[int]:
+        """Bytes of each part of tile_place in network.c."""
+        width, context, vocabulary = self.width, self.context, self.vocab_size
+        rows, wide = max(context, self.tile_rows), max(self.hidden, 3 * width)
+        layer = [4 * rows * columns for columns in (width, 3 * width, width, width, self.hidden)]
+        small = [12 * rows, 2 * rows, 4 * rows, 4 * rows, 2 * rows, self.head_rows, 20 * self.layers]
+        shared = [4 * rows * width] * 4 + [4 * rows * wide] * 2 + [4 * self.head_rows * width] * 2
+        square = 2 * context * (-(-context // _PANEL_COLUMNS) * _PANEL_COLUMNS)
+        attention = square + _PANEL_COLUMNS * max(context, width // self.heads)
+        panel = _PANEL_COLUMNS * max(rows, self.head_rows, wide, vocabulary)
+        return [*small, *layer * self.layers, *shared, 4 * self.head_rows * vocabulary, 4 * attention, 4 * panel]
 
 
 Architecture = MlpArchitecture | TransformerArchitecture

@@ -76,7 +76,7 @@ def model_info(
     inference: Mapping[str, JsonValue],
     whole_answers: bool = False,
 ) -> dict[str, JsonValue]:
-    """ModelInfo of a configured module. `inference` describes the form of an input, as in {"kind": "text", …}.
+    """ModelInfo of a configured module. `inference` describes the form of an input and stands there as it is given.
 
     `whole_answers`: records say where their answer begins, so that the share of records answered without a mistake
     is a metric as well.
@@ -99,8 +99,9 @@ def model_info(
             }
         ],
         "metrics": _metrics(architecture, whole_answers),
+        "aggregation": {"averageOnly": []},  # every weight is trained
         "capabilities": {"evaluation": True, "inference": True, "inspection": True, "recordRanges": True},
-        "inference": {"input": dict(inference)},
+        "inference": dict(inference),
     }
 
 
