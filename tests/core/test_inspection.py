@@ -88,11 +88,11 @@ def test_a_label_of_many_numbers_is_a_quantity(look):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n1\n", "Line 3 must have 2 cells, as the header has; found 1."),
+        ("a,b\n1\n1,2,3\n", "The table must hold rows of 2 cells below its header, as that has; found none."),
         ("a,a\n1,2\n", 'Columns must have different names; found "a" twice.'),
         ("a,\n1,2\n", "Every column must have a name; column 2 has none."),
         ("1,2\n3,4\n", "The first line must name the columns; it holds only numbers."),
-        ("a,b\n", "The table must hold rows below its header; found none."),
+        ("a,b\n", "The table must hold rows of 2 cells below its header, as that has; found none."),
         ("one\n1\n", "The first line must name at least two columns"),
         ('a,b\n"1,2\n', "Line 2 is not a row of a table"),
         (b"a,b\n1,\xff\n", "Line 2 must be UTF-8; byte 3 of it is none."),
@@ -103,6 +103,13 @@ def test_a_label_of_many_numbers_is_a_quantity(look):
 def test_what_is_no_table_is_refused_by_its_line(look, text, said):
     with pytest.raises(Invalid, match="^" + said.replace("(", r"\(") if said[0].isupper() else said):
         look(text, data_format="csv")
+
+
+def test_a_few_cells_that_are_no_numbers_do_not_take_a_column_away(look):
+    """Making the package names their lines; a column that is left out silently would not be missed."""
+    rows = "".join(f"{n if n % 20 else '?'},{'ab'[n % 2]}\n" for n in range(200))
+    found = look("value,label\n" + rows + "1,2,3\n")
+    assert (found.columns[0].numbers, found.columns[1].numbers, found.records) == (True, False, 200)
 
 
 def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(look):

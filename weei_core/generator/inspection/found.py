@@ -17,8 +17,8 @@ SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, a field of JSON lines or an array. `numbers`: every sampled value is a finite number.
-    `distinct`: different values in the sample; `whole`: all are whole numbers. `shape` and `type` are an array's."""
+    """A column of a table, a field of JSON lines or an array. `numbers`: nearly every sampled value is a finite number.
+    `distinct`: different values in the sample; `whole`: its numbers are whole. `shape` and `type` are an array's."""
 
     name: str
     numbers: bool

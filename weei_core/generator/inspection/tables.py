@@ -6,6 +6,7 @@ import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import BinaryIO
 
 from weei_core import strict_json
@@ -14,6 +15,8 @@ from weei_core.generator.inspection.found import SHOWN_ROWS, Column, Found, Read
 from weei_core.generator.request import MAX_COLUMNS
 
 SAMPLED_ROWS = 2_000
+MOSTLY = 0.9
+"""A column of which so many values are numbers is one of numbers: its other cells are mistakes, told by their lines."""
 MOST_CLASSES = 1_000
 """A label with more different values is not a class."""
 _DELIMITERS = (",", ";", "\t")
@@ -21,28 +24,30 @@ _LABELS = ("label", "class", "target", "y", "species", "category", "outcome")
 
 
 def csv_found(file: BinaryIO, read: Read) -> Found:
-    """Raises `Invalid` with the line of what is no table. The first rows are looked at closely, all are counted."""
+    """The first rows are looked at closely, all are counted. Raises `Invalid` for what is no table.
+
+    Rows that do not fit the header are passed over: making the package names them, all at once.
+    """
     lines = lines_of(file, read)
     header_line = next(lines)
     delimiter = max(_DELIMITERS, key=header_line.count)
     rows = csv.reader(_with_first(header_line, lines), delimiter=delimiter, strict=True)
     names = _header(_row(rows) or [])
-    sample: list[list[str]] = []
-    while len(sample) < SAMPLED_ROWS and (row := _row(rows)) is not None:
-        if row:
-            sample.append(_as_wide(row, len(names), rows.line_num))
+    fitting = _fitting(rows, len(names))
+    sample = list(islice(fitting, SAMPLED_ROWS))
     if not sample:
-        raise Invalid("The table must hold rows below its header; found none.", field="data")
+        raise Invalid(
+            f"The table must hold rows of {len(names)} cells below its header, as that has; found none.", field="data"
+        )
     columns = tuple(column_of(name, [row[index] for row in sample]) for index, name in enumerate(names))
     label = _label(columns)
     at = names.index(label)
     classes = Counter(row[at] for row in sample)
     records = len(sample)
-    while (row := _row(rows)) is not None:
-        if row:
-            records += 1
-            if len(classes) <= MOST_CLASSES:
-                classes[_as_wide(row, len(names), rows.line_num)[at]] += 1
+    for row in fitting:
+        records += 1
+        if len(classes) <= MOST_CLASSES:
+            classes[row[at]] += 1
     return Found(
         "csv",
         records=records,
@@ -69,6 +74,12 @@ def _row(rows: Iterator[list[str]]) -> list[str] | None:
         raise Invalid(f"Line {line} is not a row of a table: {error}.", field="data") from None
 
 
+def _fitting(rows: Iterator[list[str]], width: int) -> Iterator[list[str]]:
+    while (row := _row(rows)) is not None:
+        if len(row) == width:
+            yield row
+
+
 def _header(names: Sequence[str]) -> list[str]:
     names = [name.strip() for name in names]
     if len(names) < 2:
@@ -92,12 +103,6 @@ def _header(names: Sequence[str]) -> list[str]:
     return names
 
 
-def _as_wide(row: list[str], width: int, line: int) -> list[str]:
-    if len(row) != width:
-        raise Invalid(f"Line {line} must have {width} cells, as the header has; found {len(row)}.", field="data")
-    return row
-
-
 def _number(text: str) -> float | None:
     try:
         value = float(text)
@@ -109,9 +114,9 @@ def _number(text: str) -> float | None:
 def column_of(name: str, values: Sequence[str]) -> Column:
     numbers = [_number(value) for value in values]
     finite = [number for number in numbers if number is not None]
-    every = len(finite) == len(values)
-    whole = every and all(number.is_integer() for number in finite)
-    return Column(name, numbers=every, whole=whole, distinct=len(set(values)))
+    mostly = len(finite) >= MOSTLY * len(values)
+    whole = mostly and all(number.is_integer() for number in finite)
+    return Column(name, numbers=mostly, whole=whole, distinct=len(set(values)))
 
 
 def _label(columns: Sequence[Column]) -> str:
