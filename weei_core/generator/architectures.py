@@ -214,7 +214,7 @@ class TransformerArchitecture:
     kind: ClassVar = "transformer"
     config_kind: ClassVar = 2
     base_module: ClassVar = "transformer"
-    heap_begin: ClassVar = 4_194_304
+    heap_begin: ClassVar = 4_215_536
     tile_rows: ClassVar = 256
     """Positions that go through the network at a time, one record at least (TILE_ROWS in network.h)."""
     head_rows: ClassVar = 128
