@@ -35,7 +35,7 @@ class Chart:
 
 
 def svg(chart: Chart) -> str:
-    """An empty chart has axes without numbers."""
+    """A chart without a point has axes all the same."""
     lines = [Line(line.name, [(x, _usable(y, chart.log)) for x, y in line.points]) for line in chart.lines]
     drawn = [(x, y) for line in lines for x, y in line.points if y is not None]
     x_axis = _Axis.over([x for x, _ in drawn], LEFT, WIDTH - RIGHT, log=False)
@@ -69,7 +69,7 @@ class _Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, end: float, *, log: bool) -> _Axis:
-        low, high = (min(values), max(values)) if values else (0.0, 1.0)
+        low, high = (min(values), max(values)) if values else (1.0, 10.0)
         if not log:
             low = min(low, 0.0) if low >= 0 and low < 0.5 * high else low
         if low == high:

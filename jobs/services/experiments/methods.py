@@ -33,6 +33,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     FEDADAM_SMALL: {"method": "fedadam", "serverLearningRate": 0.003},
 }
 NOTE_GAIN = 0.38
+NOTE_ROUNDS = "20 rounds instead of 31"
 EARLY = 3
 """Rounds that count as the start."""
 
@@ -188,25 +189,17 @@ def _rounds_to_fedavg(runs: Sequence[Run], rate: float, method: str) -> list[flo
 
 
 def _faster(runs: Sequence[Run], rates: Sequence[float]) -> Claim:
-    """The fastest of all settings, with the round at which FedAvg itself is there."""
-    best: tuple[float, str] | None = None
+    """The setting that saves most rounds, counted for the seed where it saves fewest."""
+    saved, text = 0.0, "in no setting with every seed"
     for rate in rates:
+        own = _rounds_to_fedavg(runs, rate, FEDAVG)
         for method in METHODS:
             reached = _rounds_to_fedavg(runs, rate, method)
-            if method == FEDAVG or not reached or any(round_no is None for round_no in reached):
-                continue
-            slowest = max(round_no for round_no in reached if round_no is not None)
-            own = span(_rounds_to_fedavg(runs, rate, FEDAVG))
-            text = f"{span(reached)} instead of {own} rounds: {method}, local rate {rate:g}"
-            if best is None or slowest < best[0]:
-                best = slowest, text
-    own_slowest = 33
-    return Claim(
-        "The best settings reach FedAvg's final quality in fewer rounds.",
-        "20 rounds instead of 31",
-        "in no setting with every seed" if best is None else best[1],
-        best is not None and best[0] < own_slowest,
-    )
+            gains = [a - b for a, b in zip(own, reached, strict=True) if a is not None and b is not None]
+            if len(gains) == len(own) and min(gains, default=0.0) > saved:
+                saved = min(gains)
+                text = f"{span(reached)} rounds instead of {span(own)}: {method}, local rate {rate:g}"
+    return Claim("The best settings reach FedAvg's final quality in fewer rounds.", NOTE_ROUNDS, text, saved > 0)
 
 
 def _slow_start(runs: Sequence[Run], rates: Sequence[float]) -> Claim:
