@@ -25,8 +25,7 @@ bench: install-dev
 
 # docs/results.md: the documented experiments again, from their seeds.
 results: install
-	@$(PY) manage.py reproduce cartpole --save
-	@$(PY) manage.py reproduce game --save
+	@$(PY) manage.py reproduce all --save
 
 lint: install-dev
 	@$(PY) -m tests.run --only static
