@@ -47,10 +47,10 @@ class Methods:
     rates: Sequence[float] = (2e-4, 1e-3)
     seeds: Sequence[int] = (1, 2, 3)
     chunks: int = 55
-    records: int = 32
-    validation: int = 96
+    records: int = 24
+    validation: int = 64
     context: int = 64
-    batch: int = 4
+    batch: int = 2
     passes: int = 3
     participants: int = 5
     width: int = 128
