@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from jobs.services.experiments.text_runs import (
 )
 from jobs.services.experiments.texts import reasoning_text
 from weei_core.errors import Conflict
+from weei_core.generator.architectures import TransformerArchitecture
 
 FEDAVG, FEDAVGM = "FedAvg", "FedAvgM(0.9)"
 FEDADAM, FEDADAM_SMALL = "FedAdam(0.01)", "FedAdam(0.003)"
@@ -34,6 +35,7 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 }
 NOTE_GAIN = 0.38
 NOTE_ROUNDS = "20 rounds instead of 31"
+BYTES = 256
 EARLY = 3
 """Rounds that count as the start."""
 
@@ -139,22 +141,23 @@ class Methods:
             remarks=_remarks(runs, rates),
         )
 
+    @property
+    def rounds(self) -> int:
+        return self.passes * -(-self.chunks // self.participants)
+
     def _about(self, result: Result) -> str:
-        weights = result["request"]["architecture"]
+        sizes = result["request"]["architecture"]
+        network = TransformerArchitecture.parse({**sizes, "vocabSize": BYTES})
         steps = -(-self.records // self.batch)
         return (
-            f"A byte-level transformer (context {weights['context']}, {weights['layers']} layers, width "
-            f"{weights['width']}, hidden {weights['hidden']}; 574,352 weights, 2.3 MB) on a synthetic reasoning text "
-            f"(`jobs/services/experiments/texts.py` says how it is made): {self.chunks} chunks of {self.records} "
-            f"windows, {self.participants} participants per round, {self.passes} passes, 33 rounds, {steps} local "
-            f"AdamW steps of {self.batch} windows for each chunk. Within a seed every method starts from the same "
-            "weights and sees the same chunks in the same order; every round is validated."
+            f"A byte-level transformer (context {network.context}, {network.layers} layers, width {network.width}, "
+            f"hidden {network.hidden}: {network.parameter_count:,} weights, {network.weight_bytes / 1e6:.1f} MB) on a "
+            "synthetic reasoning text (`jobs/services/experiments/texts.py` says how it is made). There are "
+            f"{self.chunks} chunks of {self.records} windows, {self.participants} participants per round and "
+            f"{self.passes} passes, so {self.rounds} rounds, and {steps} local AdamW steps of {self.batch} windows for "
+            "each chunk. Within a seed every method starts from the same weights and sees the same chunks in the same "
+            "order; every round is validated."
         )
-
-
-def smaller(methods: Methods, **changes: Any) -> Methods:
-    """The same experiment on less, for tests."""
-    return replace(methods, **changes)
 
 
 def _final(runs: Sequence[Run], rate: float, method: str, seed: str) -> float | None:
@@ -255,7 +258,7 @@ def _finals(runs: Sequence[Run], rates: Sequence[float]) -> Table:
         [method, *(span([_final(runs, rate, method, seed) for seed in _seeds(runs)]) for rate in rates)]
         for method in METHODS
     ]
-    caption = f"Validation loss after 33 rounds, smallest to largest of seeds {', '.join(_seeds(runs))}:"
+    caption = f"Validation loss at the end, smallest to largest of seeds {', '.join(_seeds(runs))}:"
     return Table(["method", *(f"local rate {rate:g}" for rate in rates)], rows, caption)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from jobs.services.jail_pool import JailPool
 from jobs.services.simulating import Simulated, Simulation
 from jobs.services.simulation_inputs import Inputs, inputs_of_folder
 from weei_core.abi.limits import Limits
-from weei_core.advice import advise
+from weei_core.advice import Advice, advise
 from weei_core.errors import WeeiError
 from weei_core.generator.package import make_package
 from weei_core.generator.request import PackageRequest
@@ -85,22 +85,9 @@ def _run(task: Task, *, processes: int, tell: Tell) -> dict[str, Any]:
     stopped, advice, train_seconds, sha256 = "", list(arm.package.advice), 0.0, ""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weei-reproduce-")))
-        inputs = arm.package.inputs
-        simulation = stack.enter_context(
-            Simulation(
-                inputs.module,
-                folder,
-                settings=arm.settings,
-                job_seed=seed,
-                participants=arm.participants,
-                chunks=inputs.chunks,
-                validation=inputs.validation,
-                processes=processes,
-                keep=False,
-            )
-        )
+        simulation = stack.enter_context(_simulation(arm, seed, folder, processes))
         advice += [one.code for one in _advice(arm, simulation)]
-        asking = stack.enter_context(_pool(inputs.module, folder)) if arm.questions else None
+        asking = stack.enter_context(_pool(arm.package.inputs.module, folder)) if arm.questions else None
         try:
             for made in simulation.run():
                 point = {"round": made.round, **(made.evaluation or {})}
@@ -124,7 +111,22 @@ def _run(task: Task, *, processes: int, tell: Tell) -> dict[str, Any]:
     }
 
 
-def _advice(arm: Arm, simulation: Simulation) -> Any:
+def _simulation(arm: Arm, seed: int, folder: Path, processes: int) -> Simulation:
+    inputs = arm.package.inputs
+    return Simulation(
+        inputs.module,
+        folder,
+        settings=arm.settings,
+        job_seed=seed,
+        participants=arm.participants,
+        chunks=inputs.chunks,
+        validation=inputs.validation,
+        processes=processes,
+        keep=False,
+    )
+
+
+def _advice(arm: Arm, simulation: Simulation) -> Sequence[Advice]:
     """What a person is told on the new-job page before this run."""
     inputs = arm.package.inputs
     return advise(
@@ -191,6 +193,3 @@ def mean_curve(runs: Sequence[Run], name: str) -> list[tuple[float, float | None
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if len(known) == len(values) and known else None
-
-
-Show = Callable[[float | None], str]
