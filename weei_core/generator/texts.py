@@ -69,7 +69,7 @@ def text_material(request: PackageRequest, path: Path, folder: Path, progress: P
     """
     bad = BadRows()
     source = _source(request, path, bad)
-    tokenizer = _tokenizer(request, source, _told(source, "look", progress))
+    tokenizer = _tokenizer(request, source, _told(source, "read", progress))
     sample = [part for record in source.sampled() for part in record.parts]
     bad.refuse()
     spool = TokenSpool(folder)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import warnings
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ MAX_PIXELS = 25_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 BLOCK_BYTES = 2**20
 
+_UNREADABLE = (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError)
 _NOT_DATA = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
 
 
@@ -67,7 +69,7 @@ class ImageTable:
     def first(self, count: int) -> Head:
         return Head(("file", "class"), tuple((name, folder) for folder, name in self._members[:count]))
 
-    def _row(self, opened: ZipFile, folder: str, name: str) -> tuple[NDArray[np.uint8], int] | None:
+    def _row(self, opened: zipfile.ZipFile, folder: str, name: str) -> tuple[NDArray[np.uint8], int] | None:
         self.records_read += 1
         try:
             return self._pixels(opened, opened.getinfo(name)), self.classes.number(folder)
@@ -75,12 +77,12 @@ class ImageTable:
             self._bad.add(shown(name), error.message)
             return None
 
-    def _pixels(self, opened: ZipFile, member: ZipInfo) -> NDArray[np.uint8]:
+    def _pixels(self, opened: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[np.uint8]:
         """Raises Invalid with what follows the file's name in a sentence."""
         if member.file_size > MAX_FILE_BYTES:
             raise Invalid(f"must have at most {MAX_FILE_BYTES} bytes; found {member.file_size}")
-        content = opened.read(member)
         try:
+            content = opened.read(member)
             with warnings.catch_warnings(), Image.open(io.BytesIO(content), formats=FORMATS) as picture:
                 warnings.simplefilter("ignore")
                 if picture.width * picture.height > MAX_PIXELS:
@@ -89,7 +91,7 @@ class ImageTable:
                 resized = _opaque(picture).convert(self._mode).resize(size, Image.Resampling.BILINEAR)
         except UnidentifiedImageError:
             raise Invalid(f"must be a picture ({', '.join(FORMATS)}); found something else") from None
-        except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        except (*_UNREADABLE, zipfile.BadZipFile, zlib.error) as error:
             raise Invalid(f"must be a picture that can be read; found: {error}") from None
         return np.asarray(resized, np.uint8).reshape(-1)
 
@@ -102,7 +104,7 @@ def _opaque(picture: Image.Image) -> Image.Image:
     return Image.alpha_composite(Image.new("RGBA", drawn.size, "white"), drawn)
 
 
-def _pictures(opened: ZipFile) -> list[tuple[str, str]]:
+def _pictures(opened: zipfile.ZipFile) -> list[tuple[str, str]]:
     """(folder, path) of each, by path. A folder around all class folders is looked through."""
     members = [
         (PurePosixPath(member.filename).parts, member.filename) for member in opened.infolist() if not member.is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -103,7 +104,9 @@ class Pieces:
         self.path = path
         self.size = path.stat().st_size
         self.bytes_read = 0
-        self._specials = tuple(text.encode() for text in specials)
+        longest_first = sorted((text.encode() for text in specials), key=len, reverse=True)
+        self._longest = len(longest_first[0]) if specials else 0
+        self._specials = re.compile(b"|".join(map(re.escape, longest_first)))
 
     def __iter__(self) -> Iterator[TextRecord]:
         self.bytes_read = 0
@@ -142,21 +145,14 @@ class Pieces:
 
     def _cut(self, text: bytes) -> int:
         """How much of `text`, behind which more may follow, is a piece of its own."""
-        longest = max(map(len, self._specials), default=0)
+        longest = self._longest
         cut = text.rfind(b"\n", 0, len(text) - longest) + 1
         if not cut and len(text) < 2 * PIECE_BYTES:
             return 0
         cut = cut or _whole(text[: len(text) - longest])
-        split = [cut - begins for special in self._specials if (begins := _straddles(text, cut, special))]
-        return min(split, default=cut)
-
-
-def _straddles(text: bytes, cut: int, special: bytes) -> int:
-    """By how many bytes `special` begins before `cut` and ends behind it; 0 if it does not."""
-    for before in range(len(special) - 1, 0, -1):
-        if text[cut - before : cut - before + len(special)] == special:
-            return before
-    return 0
+        within = (found for found in self._specials.finditer(text) if found.start() < cut < found.end())
+        split = next(within, None) if longest else None
+        return split.start() if split else cut
 
 
 def _whole(text: bytes) -> int:
