@@ -120,13 +120,20 @@ void gelu_forward(float *out, const float *in, int n) {
     for (int i = 0; i < n; i++) out[i] = 0.5f * in[i] * (1 + gelu_tanh(in[i]));
 }
 
-void gelu_backward(float *din, float *out, const float *dout, const float *in, int n) {
+// In place, so that no pointer meets another and the loop becomes SIMD.
+static void gelu_backward_in_place(float *restrict d, float *restrict out, const float *restrict in, int n) {
     for (int i = 0; i < n; i++) {
         float x = in[i], t = gelu_tanh(x), du = GELU_SCALE * (1 + 3 * GELU_CUBE * x * x);
         float slope = 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * du;
         out[i] = 0.5f * x * (1 + t);
-        din[i] = dout[i] * slope;
+        d[i] *= slope;
     }
+}
+
+void gelu_backward(float *din, float *out, const float *dout, const float *in, int n) {
+    if (din != dout)
+        for (int i = 0; i < n; i++) din[i] = dout[i];
+    gelu_backward_in_place(din, out, in, n);
 }
 
 void relu_forward(float *out, const float *in, int n) {

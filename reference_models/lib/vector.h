@@ -39,7 +39,7 @@ static inline f32x4 select4(i32x4 mask, f32x4 yes, f32x4 no) {
 // One fixed order: ((0 + 1) + (2 + 3)).
 static inline float sum4(f32x4 v) { return (v[0] + v[1]) + (v[2] + v[3]); }
 
-// e^x for x <= 0, off by at most 1.2e-7 of its value; 0 below -87. e^x = 2^n e^r with n the nearest integer to
+// e^x for x <= 0, off by at most 3e-7 of its value; 0 below -87. e^x = 2^n e^r with n the nearest integer to
 // x / ln 2, found by adding 1.5 * 2^23, behind which a float has no fraction; ln 2 in two parts, the first short
 // enough that n times it is exact; six terms of the Taylor series and the bits of 2^n. NaN stays NaN.
 static inline f32x4 exp4(f32x4 x) {

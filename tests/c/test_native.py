@@ -21,6 +21,9 @@ def test_finds_the_programs():
         "mlp_network_test",
         "network_test",
         "text_test",
+        "transformer_hostile_test",
+        "transformer_layers_test",
+        "transformer_network_test",
     ]
 
 
