@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from weei_agent.cli import main
 from weei_core.checkpoint_file import read_header, verify
 from weei_core.generator.package import make_package
 from weei_core.generator.request import PackageRequest
@@ -76,6 +77,20 @@ def test_a_made_package_is_simulated_and_its_checkpoint_is_a_whole_file(letters,
         verify(file, header)
     assert header.weights_sha256 == lines[-2]["sha256"]
     assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+def test_a_simulated_text_model_is_asked_by_the_agent(letters, tmp_path, capsys):
+    """Every word is a letter, another, and the first again."""
+    settings = ("--set", "learningRate=0.03", "--set", "localEpochs=10")
+    file = events(letters, "--passes", "3", "--seed", "3", *settings, "--out", str(tmp_path))[-1]["files"][0]
+    assert main(["predict", str(letters / "model.wasm"), file, "--text", "ch"]) == 0
+    assert capsys.readouterr().out == "c\n"
+    asked = {"maxTokens": 2, "temperature": 0, "stop": False}
+    assert (
+        main(["predict", str(letters / "model.wasm"), file, "--text", "ch", "--input", json.dumps(asked), "--json"])
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["stopped"] == "length"
 
 
 def test_the_number_of_processes_changes_nothing(letters):
