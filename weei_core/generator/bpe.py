@@ -17,17 +17,19 @@ Ids: TypeAlias = NDArray[np.int64]
 
 WALL = -1
 _SHIFT = 16  # ids fit into 16 bits
+_BLOCK = 1 << 18
 
 
 def learn(ids: Ids, count: int, first_id: int) -> list[tuple[int, int]]:
-    """At most `count` merges in rank order; the k-th makes the token `first_id + k`.
+    """At most `count` merges in rank order; the k-th makes the token `first_id + k`. `ids` are used up.
 
     Each joins the most frequent pair of neighbours, of equals the one with the smallest ids, left before right. Ends
     early when no pair occurs twice: a token for something that occurs once says nothing.
     """
     amounts: dict[int, int] = {}
     heap: list[tuple[int, int]] = []
-    _count(amounts, heap, _codes(ids, np.arange(len(ids) - 1)), 1)
+    for start in range(0, len(ids) - 1, _BLOCK):
+        _count(amounts, heap, _codes(ids, np.arange(start, min(start + _BLOCK, len(ids) - 1))), 1)
     merges: list[tuple[int, int]] = []
     while heap and len(merges) < count:
         negative, code = heapq.heappop(heap)
@@ -52,7 +54,6 @@ def _join_counted(
     _count(amounts, heap, _codes(ids, touched[(touched >= 0) & (touched < len(ids) - 1)]), -1)
     kept = np.ones(len(ids), bool)
     kept[found + 1] = False
-    ids = ids.copy()
     ids[found] = result
     ids = ids[kept]
     moved = found - np.arange(len(found))

@@ -267,14 +267,14 @@ def _sample(
     """The first records as they are cut; `spool` counts all of the sample."""
     shown: list[ShownRecord] = []
     if isinstance(source, Pieces):
-        batches: Iterable[Batch] = (_windows(tokenizer, piece, request.context) for piece in sample)
+        batches: Iterable[Batch] = [_windows(tokenizer, sample, request.context)]
     else:
         batches = _batches(tokenizer, sample, request.context, bad)
     at = 0
     for batch in batches:
         spool.count(batch.length)
         for index in range(min(len(batch.first), SHOWN_RECORDS - len(shown))):
-            line = sample[at + int(batch.origin[index])].line
+            line = None if isinstance(source, Pieces) else sample[at + int(batch.origin[index])].line
             ids = batch.ids[batch.first[index] : batch.first[index] + batch.length[index]].tolist()
             trained_from = int(batch.loss_from[index]) if _has_answers(request) else None
             shown.append(ShownRecord(line, tokenizer.decode(ids), tuple(tokenizer.shown(ids)), trained_from))
@@ -282,8 +282,9 @@ def _sample(
     return shown
 
 
-def _windows(tokenizer: Tokenizer, piece: TextRecord, context: int) -> Batch:
-    ids = tokenizer.encode_many(piece.parts)[0]
+def _windows(tokenizer: Tokenizer, pieces: Iterable[TextRecord], context: int) -> Batch:
+    """As `_spool_windows` makes them, in memory."""
+    ids = np.concatenate([tokenizer.encode_many(piece.parts)[0] for piece in pieces] or [np.zeros(0, np.int64)])
     first = np.arange(0, max(0, len(ids) - 1), context)
     none = np.zeros_like(first)
     return Batch(ids, first, np.minimum(context + 1, len(ids) - first), none, none)
