@@ -151,6 +151,12 @@ NOW = Group(
             "Switch validation off in the settings.",
         ),
         Entry(
+            "no_inference",
+            "The model cannot answer",
+            "Its module does not declare inference, so a trained checkpoint of it cannot be asked anything.",
+            "Use a model that declares it; those that the package generator makes do.",
+        ),
+        Entry(
             "no_validation_file",
             "There is no validation file",
             "The job was created without one, and none can be added later.",
