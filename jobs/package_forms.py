@@ -316,7 +316,7 @@ def _listed(value: Any) -> Any:
 # The same field of the form and of the request, where they are written differently.
 _TO_JSON: dict[str, Callable[[Any], Any]] = {
     "hiddenLayers": _widths,
-    "specials": str.split,
+    "specials": lambda text: text.split() or None,
     "channels": int,
     "validationPercent": lambda percent: round(percent / 100, 6),
     "columns": list,

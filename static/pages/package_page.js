@@ -72,4 +72,6 @@ if (startForm instanceof HTMLFormElement) {
     event.preventDefault();
     void startJob(startForm);
   });
+  // Off until now, so that this browser always becomes the job's device.
+  /** @type {HTMLButtonElement} */ (byId("package-start")).disabled = false;
 }

@@ -1,7 +1,7 @@
 // The list of packages: hashes and uploads the chosen data file, and goes to the page of what becomes of it.
 import { FileUploads } from "../weei/jobs/uploads.js";
 import { failureOfResponse, Http } from "../weei/net/http.js";
-import { byId, helpLink, setBar, setText, show } from "./dom.js";
+import { byId, setBar, setText, show, showProblem } from "./dom.js";
 import { bytesText } from "./format.js";
 
 const form = /** @type {HTMLFormElement} */ (byId("upload-form"));
@@ -10,14 +10,12 @@ const http = new Http({ base: location.origin, headers: () => ({ "X-CSRFToken": 
 /** @type {AbortController | null} */
 let uploading = null;
 
-/** Beside the field. @param {string} text empty hides it @param {unknown} [code] */
-function showProblem(text, code) {
-  const line = byId("source-problem");
-  line.replaceChildren(text, ...(text ? [" ", helpLink(code)] : []));
-  line.hidden = !text;
+/** Beside the field. @param {unknown} problem an error or a sentence; null: none */
+function refuse(problem) {
+  showProblem("source-problem", problem);
   const input = byId("source");
-  input.setAttribute("aria-invalid", String(Boolean(text)));
-  if (text) input.focus();
+  input.setAttribute("aria-invalid", String(Boolean(problem)));
+  if (problem) input.focus();
 }
 
 /** @param {boolean} busy */
@@ -49,18 +47,17 @@ async function send(file, signal) {
 
 async function submit() {
   const [file] = /** @type {HTMLInputElement} */ (byId("source")).files ?? [];
-  if (!file) return showProblem("Choose a data file first.");
-  if (file.size === 0) return showProblem("The file is empty: choose one that holds data.");
+  if (!file) return refuse("Choose a data file first.");
+  if (file.size === 0) return refuse("The file is empty: choose one that holds data.");
   const abort = new AbortController();
   uploading = abort;
-  showProblem("");
+  refuse(null);
   showBusy(true);
   try {
     location.assign(await send(file, abort.signal));
   } catch (error) {
     showBusy(false);
-    if (!abort.signal.aborted) showProblem(error instanceof Error ? error.message : String(error), /** @type {{code?: unknown}} */ (error).code);
-    else setText("upload-step", "");
+    if (!abort.signal.aborted) refuse(error);
   }
   return undefined;
 }
@@ -73,5 +70,7 @@ byId("upload-stop").addEventListener("click", () => {
   uploading?.abort(new Error("The upload was stopped."));
   byId("upload").focus();
 });
+// Sent before this script was there, the form would lose the file: until now its button was off.
+showBusy(false);
 // What was stopped by going back to this page can be begun again.
 addEventListener("pageshow", () => showBusy(false));

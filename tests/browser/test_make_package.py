@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_said_beside_its_field(alice, stack):
     page.locator("#id_batchSize").fill("0")
     page.locator("#package-make").click()
     problem = page.locator("[data-problem=batchSize]")
-    expect(problem).to_contain_text("at least 1")
+    expect(problem).to_contain_text("batchSize must be")
     expect(page.locator("#id_batchSize")).to_be_focused()
     page.locator("#id_batchSize").fill("8")
     make(page)

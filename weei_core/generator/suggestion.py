@@ -59,7 +59,7 @@ def _data(found: Found) -> Members:
     if found.format == "npz":
         names = [column.name for column in found.columns]
         inputs = "x" if "x" in names else next((name for name in names if name != found.label), "x")
-        return {"x": inputs, "y": found.label}
+        return {"x": inputs, "y": found.label, "task": _array_task(found.column(found.label))}
     if found.format == "csv":
         return _columns(found)
     return {"width": 28, "height": 28, "channels": 1}
@@ -168,6 +168,10 @@ def _class_count(found: Found, label: str) -> int:
     return column.distinct
 
 
+def _array_task(targets: Column | None) -> str:
+    return "regression" if targets is not None and targets.numbers and not targets.whole else "classification"
+
+
 def _array_sizes(data: NpzData, found: Found) -> Members:
     x, y = found.column(data.x), found.column(data.y)
     for field, name, column in (("data.x", data.x, x), ("data.y", data.y, y)):
@@ -175,7 +179,7 @@ def _array_sizes(data: NpzData, found: Found) -> Members:
             raise Invalid(f"{field} must be an array of the file; there is none named {name!r}.", field=field)
     assert x is not None and y is not None
     kind: Members = {"inputs": max(1, prod(x.shape[1:])), "inputKind": "uint8" if x.type == "uint8" else "float32"}
-    task = data.task or ("classification" if y.whole or not y.numbers else "regression")
+    task = data.task or _array_task(y)
     # How many classes there are stands in the array, which was not read.
     outputs = 10 if task == "classification" else max(1, prod(y.shape[1:]))
     return {**kind, "task": task, "outputs": outputs}

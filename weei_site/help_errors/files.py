@@ -100,6 +100,12 @@ FILES = Group(
             "Check format and example counts in the manifest against your data preparation.",
         ),
         Entry(
+            "bad_rows",
+            "Some records of the data file cannot be read",
+            "The first of them are named by line, with what was found and what would fit. Nothing was made of the file.",
+            "Mend these lines and upload the file again, or leave out the column that they are in.",
+        ),
+        Entry(
             "not_compatible",
             "The checkpoint does not fit the model",
             "The module refused to load the weights.",
