@@ -24,12 +24,13 @@ from checkpoints.models import Artifact
 from checkpoints.services.artifacts import artifact_new_file, artifact_path, artifact_reference
 from checkpoints.services.uploads import BLOCK_BYTES, check_room
 from jobs.models import Package, PackageFile
-from jobs.services.drafts import STEP_SECONDS, LeaseLost, reason_of, storable
+from jobs.services.drafts import MAX_ERROR_CHARACTERS, STEP_SECONDS, LeaseLost, reason_of, storable
 from jobs.services.lease import kept_alive
 from weei_core import js_json, strict_json
 from weei_core.errors import Conflict, WeeiError
 from weei_core.generator.inspection.inspect import inspect
 from weei_core.generator.package import MadePackage, make_package, preview
+from weei_core.generator.records import SHOWN_BAD_ROWS
 from weei_core.generator.request import PackageRequest
 from weei_core.generator.suggestion import suggested
 from weei_core.strict_json import JsonValue
@@ -175,6 +176,17 @@ def work_clean(now: datetime) -> int:
     return removed
 
 
+def _reason(error: WeeiError) -> str:
+    """The sentence; bad rows one below the other, as a list is read."""
+    rows = error.extra.get("rows")
+    if not isinstance(rows, list):
+        return reason_of(error)
+    head = error.message.partition(": ")[0]
+    listed = [f"{row['row']}: {row['reason']}" for row in rows[:SHOWN_BAD_ROWS]]
+    more = [f"and {len(rows) - SHOWN_BAD_ROWS} more"] if len(rows) > SHOWN_BAD_ROWS else []
+    return storable("\n".join([f"{head}:", *listed, *more]))[:MAX_ERROR_CHARACTERS]
+
+
 def _lease(now: datetime) -> datetime:
     return now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
 
@@ -216,7 +228,7 @@ class Run:
     def fail(self, error: WeeiError) -> None:
         self.row.update(
             state=State.FAILED,
-            error=reason_of(error),
+            error=_reason(error),
             error_field=storable(error.field or "")[:255],
             error_code=error.code[:40],
             lease_until=None,
