@@ -161,8 +161,8 @@ static float row_largest(const float *x, int n) {
     return largest;
 }
 
-// The first `count` values of a row become the softmax of `scale` times them, the rest of it 0. `width` is a multiple of
-// LANES.
+// The first `count` values of a row become the softmax of `scale` times them, the rest of it 0. `width` is a multiple
+// of LANES.
 static void softmax_row(float *x, int count, int width, float scale) {
     f32x4 top = splat4(row_largest(x, count)), sums = splat4(0);
     int j = 0;
@@ -218,8 +218,8 @@ static void attention_weights(float *weights,    // (n - first, score_width(n))
                               const head_place *at, float *panel, int n, int width, int first) {
     int rows = n - first, wide = score_width(n);
     const float *query = qkv + first * at->stride + at->query;
-    matmul(weights, wide, rows_of(query, at->stride), transposed(qkv + at->key, at->stride), NULL, panel, rows, n, width,
-           FROM_ZERO, first == 0 ? LOWER_OUTPUT : WHOLE);
+    matmul(weights, wide, rows_of(query, at->stride), transposed(qkv + at->key, at->stride), NULL, panel, rows, n,
+           width, FROM_ZERO, first == 0 ? LOWER_OUTPUT : WHOLE);
     for (int i = 0; i < rows; i++) softmax_row(weights + (size_t)i * wide, first + i + 1, wide, score_scale(width));
 }
 
@@ -243,8 +243,8 @@ void attention_backward(float *dqkv, const float *dout, const float *qkv, float 
         size_t stride = at.stride;
         const float *dhead = dout + at.query;
         attention_weights(weights, qkv, &at, panel, n, width, 0);
-        matmul(dscores, wide, rows_of(dhead, D), transposed(qkv + at.value, stride), NULL, panel, n, n, width, FROM_ZERO,
-               LOWER_OUTPUT);
+        matmul(dscores, wide, rows_of(dhead, D), transposed(qkv + at.value, stride), NULL, panel, n, n, width,
+               FROM_ZERO, LOWER_OUTPUT);
         matmul(dqkv + at.value, stride, transposed(weights, wide), rows_of(dhead, D), NULL, panel, n, width, n,
                FROM_ZERO, UPPER_LEFT);
         for (int i = 0; i < n; i++)

@@ -1,6 +1,7 @@
-// Layers of a transformer as forward/backward pairs. Shapes stand beside each pointer, all row by row: R rows (positions of
-// any number of records, one record behind the other), D, I, O widths, V tokens, T positions. Sums have one order in every
-// build (matmul.h, vector.h). Backward functions add to the gradients of parameters and overwrite all others.
+// Layers of a transformer as forward/backward pairs. Shapes stand beside each pointer, all row by row: R rows
+// (positions of any number of records, one record behind the other), D, I, O widths, V tokens, T positions. Sums have
+// one order in every build (matmul.h, vector.h). Backward functions add to the gradients of parameters and overwrite
+// all others.
 #ifndef WEEI_LAYERS_H
 #define WEEI_LAYERS_H
 
@@ -67,9 +68,9 @@ void relu_backward(float *din, const float *dout, const float *out, int n);     
 // Floats of scratch that attention over n positions needs.
 uint64_t attention_scratch(int n, int head_width);
 
-// Causal attention of one record: position i looks at positions 0 to i. A row of qkv holds the queries of all heads, then
-// their keys, then their values; head h has columns [h D / heads, (h + 1) D / heads) of each. Only rows from `first` on
-// are computed.
+// Causal attention of one record: position i looks at positions 0 to i. A row of qkv holds the queries of all heads,
+// then their keys, then their values; head h has columns [h D / heads, (h + 1) D / heads) of each. Only rows from
+// `first` on are computed.
 void attention_forward(float *out,        // (n, D)
                        const float *qkv,  // (n, 3 D)
                        float *scratch,    // (attention_scratch)

@@ -26,8 +26,10 @@ static void pack(float *panel, const matrix *b, int j, int columns, int K) {
         for (k = 0; k + LANES <= K; k += LANES) {  // 4 x 4 values at a time
             f32x4 r0 = load4(from + k), r1 = load4(from + b->stride + k);
             f32x4 r2 = load4(from + 2 * b->stride + k), r3 = load4(from + 3 * b->stride + k);
-            f32x4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-            f32x4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+            f32x4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+            f32x4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+            f32x4 high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+            f32x4 high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
             float *to = panel + (size_t)k * MATMUL_COLUMNS + n;
             store4(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
             store4(to + MATMUL_COLUMNS, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
@@ -41,8 +43,8 @@ static void pack(float *panel, const matrix *b, int j, int columns, int K) {
         for (k = 0; k < K; k++) panel[(size_t)k * MATMUL_COLUMNS + n] = from[k];
 }
 
-// `rows` x MATMUL_COLUMNS values of C in registers; `rows` is a constant wherever this is called. Element (i, k) of A is
-// a[i * row + k * step]. `start` is NULL or has its rows `start_row` apart.
+// `rows` x MATMUL_COLUMNS values of C in registers; `rows` is a constant wherever this is called. Element (i, k) of A
+// is a[i * row + k * step]. `start` is NULL or has its rows `start_row` apart.
 INLINE void block(int rows, float *c, size_t stride, const float *start, size_t start_row, const float *a, size_t row,
                   size_t step, const float *panel, int K) {
     f32x4 sum[MATMUL_ROWS][2];

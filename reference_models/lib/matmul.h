@@ -1,6 +1,6 @@
-// Matrix products in float32 with SIMD128. Each element collects its terms in the order of the plain loop, from the first
-// to the last, each product rounded before it is added: lanes are different elements, never parts of one sum. So every
-// build returns the same bits, whatever its registers.
+// Matrix products in float32 with SIMD128. Each element collects its terms in the order of the plain loop, from the
+// first to the last, each product rounded before it is added: lanes are different elements, never parts of one sum. So
+// every build returns the same bits, whatever its registers.
 #ifndef WEEI_MATMUL_H
 #define WEEI_MATMUL_H
 

@@ -1,5 +1,5 @@
-// One step on a range of parameters. `decay` is decoupled from the gradient (Loshchilov and Hutter 2019): rate * decay of
-// each weight is taken off it. All float32.
+// One step on a range of parameters. `decay` is decoupled from the gradient (Loshchilov and Hutter 2019): rate * decay
+// of each weight is taken off it. All float32.
 #ifndef WEEI_OPTIMIZER_H
 #define WEEI_OPTIMIZER_H
 

@@ -11,7 +11,9 @@ const uint8_t *vocabulary_text(const vocabulary *v, uint32_t token, uint32_t *by
     return v->blob + u32_at(entry);
 }
 
-static uint32_t special_at(const vocabulary *v, uint32_t i) { return u32_at(v->special_table + (size_t)i * SPECIAL_BYTES); }
+static uint32_t special_at(const vocabulary *v, uint32_t i) {
+    return u32_at(v->special_table + (size_t)i * SPECIAL_BYTES);
+}
 
 typedef struct {
     uint32_t left, right, result;
@@ -56,7 +58,8 @@ bool vocabulary_open(vocabulary *v, const uint8_t *blob, uint32_t bytes, uint32_
     uint64_t merges = HEADER_BYTES + (uint64_t)v->token_count * TOKEN_BYTES;
     uint64_t specials = merges + (uint64_t)v->merge_count * MERGE_BYTES;
     uint64_t text = specials + (uint64_t)v->special_count * SPECIAL_BYTES;
-    if (text > bytes) return weei_fail("The vocabulary has %g bytes, its tables alone %g.", (double)bytes, (double)text);
+    if (text > bytes)
+        return weei_fail("The vocabulary has %g bytes, its tables alone %g.", (double)bytes, (double)text);
     v->token_table = blob + HEADER_BYTES;
     v->merge_table = blob + merges;
     v->special_table = blob + specials;

@@ -7,8 +7,8 @@
 //   the texts
 //
 // Specials are found first, the longest where several begin, and never cut. Of the rest each character whose text is a
-// token is that token, else each of its bytes; a merge's result is no token to begin with. Then the pair of neighbours of
-// the lowest rank is merged, everywhere from left to right, until none is left; merges never cross a special.
+// token is that token, else each of its bytes; a merge's result is no token to begin with. Then the pair of neighbours
+// of the lowest rank is merged, everywhere from left to right, until none is left; merges never cross a special.
 #ifndef WEEI_TOKENS_H
 #define WEEI_TOKENS_H
 

@@ -1,5 +1,5 @@
-// Four floats, one SIMD128 register. Operators work lane by lane and round as the scalar ones do, so that the same source
-// gives the same bits in WebAssembly and natively.
+// Four floats, one SIMD128 register. Operators work lane by lane and round as the scalar ones do, so that the same
+// source gives the same bits in WebAssembly and natively.
 #ifndef WEEI_VECTOR_H
 #define WEEI_VECTOR_H
 

@@ -4,7 +4,8 @@
 //   records x (u32 first, u16 length, u16 loss_from)
 //   u16 tokens to the end of the file, padded with one more to a multiple of 4 bytes
 //
-// Record r is tokens[first … first + length); its targets are those from index max(1, loss_from) on. Records may overlap.
+// Record r is tokens[first … first + length); its targets are those from index max(1, loss_from) on. Records may
+// overlap.
 #ifndef TRANSFORMER_DATASET_H
 #define TRANSFORMER_DATASET_H
 

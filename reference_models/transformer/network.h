@@ -12,8 +12,8 @@ typedef struct {
     int vocabulary, context, layers, heads, width, hidden;
 } sizes;
 
-// One flat block of float32, in this order. The first two tensors, then LAYER_TENSORS for each layer, then the last two.
-enum { TOKEN, POSITION, OUTER_TENSORS };
+// One flat block of float32, in this order: the first two tensors, then LAYER_TENSORS for each layer, then the last
+// norm's two.
 enum {
     NORM1_GAIN, NORM1_BIAS,        // (D) each
     QKV_WEIGHT, QKV_BIAS,          // (D, 3 D), (3 D)
@@ -62,8 +62,8 @@ typedef struct {
     bool missed;         // a trained target was not the arg max
 } span;
 
-// A tile of records and everything computed from it. Filled by the caller: spans, tokens, and for training the rows that
-// have a target.
+// A tile of records and everything computed from it. Filled by the caller: spans, tokens, and for training the rows
+// that have a target.
 typedef struct {
     span *spans;  // (span_count)
     int span_count, rows, target_count;
@@ -93,8 +93,8 @@ void network_forward(const sizes *s, float *block, tile *t, int first);
 // Logits of one row into t->logits.
 void network_logits(const sizes *s, float *block, tile *t, int row);
 
-// Behind network_forward(…, 0): adds to `score` and, unless `gradient` is NULL, to it the gradient of `scale` times the
-// sum of the targets' losses.
+// Behind network_forward(…, 0): adds the targets' losses to `score`, and the gradient of `scale` times their sum to
+// `gradient` unless that is NULL.
 void network_learn(const sizes *s, float *block, float *gradient, tile *t, float scale, token_score *score);
 
 // One step of the optimizer on the whole block; `means` is NULL for SGD, else (2 * parameters): both of AdamW's.

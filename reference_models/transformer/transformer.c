@@ -1,15 +1,17 @@
 // The base module `transformer`: continues text. The operations of Weei WASM ABI 1; sizes, defaults and vocabulary come
 // from its configuration.
 //
-// Memory, in bytes, P parameters, R = max(T, 256) rows of a tile, W = max(H, 3 D), S = the square of scores of one head:
-//   static and configuration   4 MiB + 128 KiB
-//   weights, host's buffer     4 P
-//   gradient, AdamW's means    4 P, 8 P (none with SGD)
-//   chunk, host's buffer       its bytes; the order of its records 4 each, at most half of that again
-//   tile                       4 (R (L (6 D + H) + 4 D + 2 W) + 128 (2 D + V) + S + 8 max(R, W, V)), S = 2 T (T + 7) +
-//                              8 max(T, D / heads), and 32 R + 64 L + 4096 for small arrays
-//   predict, instead           32 V + 16 (tokens + merges) + 7 context + texts, 1 MiB at most beside V and merges
-// TransformerArchitecture.memory_bytes repeats this.
+// Memory does not depend on the batch: records go through the network in tiles of R = max(T, 256) rows, and a batch's
+// gradient is collected tile by tile. With P parameters, W = max(H, 3 D) and n records, in bytes:
+//
+//   the host's     weights 4 P, chunk, requests of at most 1,024 each
+//   training       order 4 n, gradient 4 P, AdamW's means 8 P (none with SGD)
+//   a tile         4 (R (L (6 D + H) + 4 D + 2 W) + 128 (2 D + V) + 2 T (T + 7) + 8 max(T, D / heads) + 8 max(R, W, V))
+//                  and 24 R + 20 L + 128 of small arrays
+//   prediction     10 of each byte of text, 64 of each token of the vocabulary at most
+//
+// each part rounded up to 16. TransformerArchitecture.memory_bytes of the generator counts the same, and a test trains
+// with that and not with a page less.
 #include "../lib/functions.h"
 #include "../lib/rng.h"
 #include "../lib/tokens.h"
