@@ -46,7 +46,7 @@ class Methods:
 
     name: str = "methods"
     title: str = "Three ways to merge, one model"
-    rates: Sequence[float] = (2e-4, 1e-3)
+    rates: Sequence[float] = (2e-4, 1e-3, 3e-3)
     seeds: Sequence[int] = (1, 2, 3)
     chunks: int = 55
     records: int = 24

@@ -103,7 +103,7 @@ def test_a_vocabulary_that_works_after_all_breaks_the_claim():
 
 
 def trap(plain, momentum, advice=(WARNING,)):
-    return [run(plain, method=FEDAVG), run(momentum, method=FEDAVGM, advice=list(advice))]
+    return [run(plain, method=FEDAVG, rate=0.01), run(momentum, method=FEDAVGM, rate=0.01, advice=list(advice))]
 
 
 def test_momentum_that_climbs_while_plain_averaging_falls():
@@ -118,7 +118,18 @@ def test_momentum_that_ends_in_numbers_that_are_not_finite_has_climbed():
     runs[1]["stopped"] = "Round 3: the weights are not finite."
     report = MomentumTrap().report({"runs": runs})
     assert report.claims[1].holds and report.claims[1].ours == "never, from a lowest of 1"
-    assert report.remarks == ["FedAvgM(0.9), seed 1: Round 3: the weights are not finite."]
+    assert report.remarks == ["FedAvgM(0.9), local rate 0.01, seed 1: Round 3: the weights are not finite."]
+
+
+def test_every_rate_of_the_trap_has_its_own_claims_and_chart():
+    runs = trap(falling(0.9)[:31], falling(0.8)[:31])
+    more = [{**one, "rate": 0.004} for one in runs]
+    report = MomentumTrap().report({"runs": runs + more})
+    assert len(report.claims) == 5 and list(report.charts) == ["momentum-trap-0.004", "momentum-trap-0.01"]
+
+
+def test_momentum_that_only_swings_has_not_climbed():
+    assert not claims(MomentumTrap(), trap(falling(0.9)[:31], [3.0, *[1.0, 1.5] * 15]))[1].holds
 
 
 def test_momentum_that_falls_too_breaks_the_claim():
