@@ -1,12 +1,12 @@
 """The transformer against PyTorch in float64 (golden_transformer.py), in wasmtime, Node and natively."""
 
 import json
-import struct
 import subprocess
 
 import numpy as np
 import pytest
 
+from tests.c.build import compile_program
 from tests.models import golden_transformer as golden
 from tests.models import transformer
 
@@ -62,3 +62,23 @@ def test_initial_weights_are_normal_of_the_deviation_that_their_tensor_asks_for(
         assert np.mean(np.abs(part) < deviation) == pytest.approx(0.6827, abs=0.03)
     assert set(weights[-128:-64]) == {1} and set(weights[-64:]) == {0}
     assert tiny.initial_weights(5) == weights.tobytes() != tiny.initial_weights(6)
+
+
+def test_the_native_build_returns_the_same_bits(tmp_path):
+    """Nothing in the sources depends on the engine: gcc on this machine and WebAssembly agree bit for bit."""
+    of = transformer.architecture(context=32, width=20, heads=4, hidden=50)
+    model = transformer.Model(of)
+    weights = model.initial_weights(7)
+    text = ("Die Würde des Menschen ist unantastbar. " * 40).encode()
+    files = {
+        "configuration": transformer.segment(2, transformer.info(of), of.values(), b""),
+        "chunk": transformer.windows(text, 32),
+        "weights": weights,
+    }
+    for name, content in files.items():
+        tmp_path.joinpath(name).write_bytes(content)
+    settings = {"localEpochs": 3, "batchSize": 16}
+    program = compile_program("train_transformer", tmp_path)
+    command = [program, *(tmp_path / name for name in files), json.dumps(settings)]
+    native = subprocess.run(command, capture_output=True, check=True).stdout
+    assert native == model.train(weights, files["chunk"], seed=3, **settings)["weights"] != weights
