@@ -71,7 +71,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def share(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:.0f} %"
+    return "unknown" if value is None else f"{100 * value:.3g} %"
 
 
 def span(values: Sequence[float | None], show: Callable[[float | None], str] = figure) -> str:

@@ -44,13 +44,14 @@ class Packaged:
 @dataclass(frozen=True)
 class Arm:
     """One way to train. `tags` are what tables and figures tell it by; `questions` are asked of every `ask_every`-th
-    checkpoint and of the last."""
+    checkpoint and of the last, which also answers `samples` word for word."""
 
     tags: Mapping[str, str | float]
     package: Packaged
     settings: Mapping[str, Any]
     participants: int = 1
     questions: Questions = field(default_factory=dict)
+    samples: Sequence[Problem] = ()
     ask_every: int = 10
 
     @property
@@ -82,6 +83,7 @@ def _run(task: Task, *, processes: int, tell: Tell) -> dict[str, Any]:
     arm, seed = task
     begun = time.monotonic()
     curve: list[dict[str, Any]] = []
+    samples: dict[str, str] = {}
     stopped, advice, train_seconds, sha256 = "", list(arm.package.advice), 0.0, ""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weei-reproduce-")))
@@ -94,6 +96,8 @@ def _run(task: Task, *, processes: int, tell: Tell) -> dict[str, Any]:
                 if asking and (made.round % arm.ask_every == 0 or simulation.is_last(made)):
                     point |= {name: exact_share(asking, made, asked) for name, asked in arm.questions.items()}
                 curve.append(point)
+                if asking and simulation.is_last(made):
+                    samples = {problem.question: answered(asking, made, problem) for problem in arm.samples}
                 train_seconds += made.seconds
                 sha256 = made.sha256
         except WeeiError as error:
@@ -105,6 +109,7 @@ def _run(task: Task, *, processes: int, tell: Tell) -> dict[str, Any]:
         "seed": str(seed),
         "advice": sorted(set(advice)),
         "curve": curve,
+        **({"samples": samples} if samples else {}),
         "stopped": stopped,
         "trainSeconds": round(train_seconds, 2),
         "weights": sha256,
@@ -145,12 +150,16 @@ def _pool(module: Path, folder: Path) -> JailPool:
 
 def exact_share(pool: JailPool, made: Simulated, problems: Sequence[Problem]) -> float:
     """The share of `problems` that the checkpoint answers right, by the likeliest token each time."""
-    return sum(pool.run(partial(_is_right, made.weights, problem)) for problem in problems) / len(problems)
+    return sum(answered(pool, made, problem) == problem.answer for problem in problems) / len(problems)
 
 
-def _is_right(weights: Path, problem: Problem, jail: Jail) -> bool:
+def answered(pool: JailPool, made: Simulated, problem: Problem) -> str:
+    return pool.run(partial(_ask, made.weights, problem))
+
+
+def _ask(weights: Path, problem: Problem, jail: Jail) -> str:
     asked: JsonObject = {"text": problem.question, "maxTokens": MOST_TOKENS, "temperature": 0}
-    return answer_of(str(predict(jail, asked, InputFile(weights)).get("text"))) == problem.answer
+    return answer_of(str(predict(jail, asked, InputFile(weights)).get("text")))
 
 
 def answer_of(text: str) -> str:

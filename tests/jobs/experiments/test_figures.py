@@ -89,10 +89,16 @@ def test_exact_answers_are_told_by_vocabulary():
     runs = [answers(MERGES, 0.02, advice=["tokenizer-joins-operators"]), answers(CHARACTERS, 0.985, 0.93)]
     fails, succeeds, seconds, unseen, warned = claims(ArithmeticStudy(), runs, **ARITHMETIC)
     assert fails.holds and fails.ours == "2 % exact"
-    assert succeeds.holds and succeeds.ours == "98 % exact on problems from 0 to 99"
+    assert succeeds.holds and succeeds.ours == "98.5 % exact on problems from 0 to 99"
     assert seconds.holds and seconds.ours == "3.5 s"
     assert unseen.ours == "93 % of held-out pairs, 0 % of three-digit sums"
     assert warned.holds
+
+
+def test_the_answers_of_the_first_seed_are_shown():
+    runs = [answers(MERGES, 0.0) | {"samples": {"1+1=": "5"}}, answers(CHARACTERS, 1.0) | {"samples": {"1+1=": "2"}}]
+    table = ArithmeticStudy().report({"runs": runs, **ARITHMETIC}).tables[2]
+    assert table.rows == [[MERGES, "`1+1=5`"], [CHARACTERS, "`1+1=2`"]]
 
 
 def test_a_vocabulary_that_works_after_all_breaks_the_claim():
@@ -152,7 +158,7 @@ def test_the_span_of_several_runs(values, text):
 
 
 def test_shares_are_percents():
-    assert (share(0.385), share(None)) == ("38 %", "unknown")
+    assert (share(0.385), share(1.0), share(None)) == ("38.5 %", "100 %", "unknown")
 
 
 def test_curves_of_several_seeds_have_a_mean_where_all_have_values():
