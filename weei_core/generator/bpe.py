@@ -50,14 +50,14 @@ def _join_counted(
     found = np.flatnonzero((ids[:-1] == left) & (ids[1:] == right))
     if left == right:
         found = found[_every_other(found[1:] == found[:-1] + 1)]
-    touched = np.unique(np.concatenate([found - 1, found, found + 1]))
+    touched = _distinct([found - 1, found, found + 1])
     _count(amounts, heap, _codes(ids, touched[(touched >= 0) & (touched < len(ids) - 1)]), -1)
     kept = np.ones(len(ids), bool)
     kept[found + 1] = False
     ids[found] = result
     ids = ids[kept]
     moved = found - np.arange(len(found))
-    made = np.unique(np.concatenate([moved - 1, moved]))
+    made = _distinct([moved - 1, moved])
     _count(amounts, heap, _codes(ids, made[(made >= 0) & (made < len(ids) - 1)]), 1)
     return ids
 
@@ -77,6 +77,12 @@ def _count(amounts: dict[int, int], heap: list[tuple[int, int]], codes: Ids, sig
         amounts[code] = amount
         if amount:
             heapq.heappush(heap, (-amount, code))
+
+
+def _distinct(parts: Sequence[Ids]) -> Ids:
+    """All numbers of `parts`, ascending. (Faster here than `numpy.unique`, which hashes.)"""
+    numbers = np.sort(np.concatenate(parts))
+    return numbers[np.concatenate([[True], numbers[1:] != numbers[:-1]])] if len(numbers) else numbers
 
 
 def _every_other(follows: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -136,7 +142,7 @@ class Merges:
         wait(np.arange(len(ids)))
         while queue:
             rank = heapq.heappop(queue)
-            at = np.unique(np.concatenate(waiting.pop(rank)))
+            at = _distinct(waiting.pop(rank))
             wait(chain.join(at, self._left[rank], self._right[rank], self._result[rank]))
         return chain.rest(lengths)
 
@@ -167,7 +173,7 @@ class _Chain:
         linked = after >= 0
         self.preceding[after[linked]] = at[linked]
         before = self.preceding[at]
-        return np.unique(np.concatenate([at, before[before >= 0]]))
+        return _distinct([at, before[before >= 0]])
 
     def rest(self, lengths: Ids) -> tuple[Ids, Ids]:
         kept = self.ids != WALL

@@ -336,7 +336,7 @@ def test_data_that_would_fill_the_disk_are_refused(monkeypatch, tmp_path, put):
 
 @pytest.mark.parametrize("data, tokenizer, megabytes", [
     ({"format": "text"}, {"kind": "bytes"}, 128),
-    ({"format": "text"}, {"kind": "bpe", "merges": 50}, 16),
+    ({"format": "text"}, {"kind": "bpe", "merges": 50}, 10),
     ({"format": "text", "records": "lines"}, NO_MERGES, 16),
     ({"format": "csv", "label": "y"}, None, 12),
 ])  # fmt: skip

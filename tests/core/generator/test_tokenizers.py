@@ -117,7 +117,7 @@ def test_what_the_vocabulary_lacks_is_refused():
 
 
 def test_a_vocabulary_of_too_many_tokens_is_refused():
-    with pytest.raises(Invalid, match="at most 65535 tokens; found 70000 characters, 0 special tokens and 0 merges"):
+    with pytest.raises(Invalid, match="at most 65536 tokens; found 70000 characters, 0 special tokens and 0 merges"):
         Tokenizer.train(["".join(map(chr, range(0x10000, 0x10000 + 70_000)))], "characters")
 
 
