@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,21 @@ class Duration:
         return json.dumps({"name": self.name, "value": value, "unit": self.unit, **nothing, "goal": self.goal})
 
 
-Figure = Measured | Duration
+@dataclass(frozen=True)
+class NotMeasured:
+    """A figure whose peer is not there, which counts as missed. `why` is one sentence that says what to do."""
+
+    name: str
+    why: str
+    missed: ClassVar = True
+
+    @property
+    def line(self) -> str:
+        """One line of JSON."""
+        return json.dumps({"name": self.name, "value": None, "why": self.why})
+
+
+Figure = Measured | Duration | NotMeasured
 
 
 def _shortened(number: float) -> float:
