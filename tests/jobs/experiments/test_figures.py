@@ -65,6 +65,15 @@ def test_every_rate_has_its_chart_its_columns_and_its_winner():
     ]
 
 
+def test_a_rate_of_fewer_seeds_is_told_as_such():
+    """A seed that a rate was not run with is no run that never got there."""
+    runs = methods(1e-3, avg=2.0, avgm=1.0) + methods(3e-3, avg=2.0, avgm=1.0)
+    runs += [{**one, "seed": "2"} for one in methods(1e-3, avg=2.0, avgm=1.0)]
+    finals = Methods().report({"runs": runs, "request": Methods().request}).tables[0]
+    assert finals.head == ["method", "local rate 0.001 (2 seeds)", "local rate 0.003 (1 seed)"]
+    assert finals.rows[0] == [FEDAVG, "2", "2"]
+
+
 def test_a_run_that_had_to_stop_has_no_final_figure():
     runs = methods(avg=1.0, avgm=2.0, adam=2.0, small=2.0)
     runs[1]["stopped"], runs[1]["curve"] = "not finite", runs[1]["curve"][:4]
