@@ -9,13 +9,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
-from benchmarks import cartpole, cartpole_rounds, diagnostics_fanout, training_browser, training_hosts
+from benchmarks import cartpole, cartpole_rounds, diagnostics_fanout, memory, training_browser, training_hosts
 from benchmarks.measured import Figure
 
 BENCHES: Mapping[str, Callable[[], Iterator[Figure]]] = {
     "cartpole": cartpole.measure,
     "cartpole_rounds": cartpole_rounds.measure,
     "diagnostics_fanout": diagnostics_fanout.measure,
+    "memory": memory.measure,
     "training_browser": training_browser.measure,
     "training_hosts": training_hosts.measure,
 }

@@ -183,18 +183,19 @@ class MlpArchitecture:
     def memory_bytes(self, batch_size: int, max_chunk_bytes: int) -> int:
         """Bytes of memory that a training needs on the largest chunk; `batch_size` makes no difference here."""
         records = max(1, max_chunk_bytes // self.record_bytes())
-        work = [*self._activations(), 4 * records, *[self.weight_bytes] * (1 + self.training.state_copies)]
+        work = [self.activation_bytes, 4 * records, *[self.weight_bytes] * (1 + self.training.state_copies)]
         return _within_4_gib(self.heap_begin + _blocks([self.weight_bytes, max_chunk_bytes, _REQUEST_BYTES, *work]))
 
-    def _activations(self) -> list[int]:
-        """Bytes of each part of network_place in network.c."""
+    @property
+    def activation_bytes(self) -> int:
+        """What a tile of records makes of memory: the parts of network_place in network.c."""
         row = 4 * self.tile
         kept = 2 if self.activation == "gelu" else 1  # what the backward pass needs of a hidden layer
         hidden = [row * width for width in self.hidden for _ in range(kept)]
         back = [row * max(self.hidden, default=0)] * 2
         targets = row * (1 if self.task == "classification" else self.outputs)
         panel = 4 * _PANEL_COLUMNS * max(self.tile, *self.widths)
-        return [row * self.inputs, *hidden, *[row * self.outputs] * 2, *back, targets, panel]
+        return _blocks([row * self.inputs, *hidden, *[row * self.outputs] * 2, *back, targets, panel])
 
 
 @dataclass(frozen=True)
@@ -300,11 +301,12 @@ class TransformerArchitecture:
         training = _blocks([max_chunk_bytes, _REQUEST_BYTES, *work])
         texts = 10 * MAX_PREDICT_TEXT_BYTES + 128 * self.context  # as JSON, plain and as tokens; the answer
         prediction = _REQUEST_BYTES + texts + 64 * self.vocab_size  # and the vocabulary's tables, the candidates
-        most = self.heap_begin + _blocks([self.weight_bytes, *self._tile()]) + max(training, prediction)
+        most = self.heap_begin + _blocks([self.weight_bytes, self.activation_bytes]) + max(training, prediction)
         return _within_4_gib(most)
 
-    def _tile(self) -> list[int]:
-        """Bytes of each part of tile_place in network.c."""
+    @property
+    def activation_bytes(self) -> int:
+        """What a tile of records makes of memory: the parts of tile_place in network.c."""
         width, context, vocabulary = self.width, self.context, self.vocab_size
         rows, wide = max(context, self.tile_rows), max(self.hidden, 3 * width)
         layer = [4 * rows * columns for columns in (width, 3 * width, width, width, self.hidden)]
@@ -313,7 +315,8 @@ class TransformerArchitecture:
         square = 2 * context * (-(-context // _PANEL_COLUMNS) * _PANEL_COLUMNS)
         attention = square + _PANEL_COLUMNS * max(context, width // self.heads)
         panel = _PANEL_COLUMNS * max(rows, self.head_rows, wide, vocabulary)
-        return [*small, *layer * self.layers, *shared, 4 * self.head_rows * vocabulary, 4 * attention, 4 * panel]
+        rest = [4 * self.head_rows * vocabulary, 4 * attention, 4 * panel]
+        return _blocks([*small, *layer * self.layers, *shared, *rest])
 
 
 Architecture = MlpArchitecture | TransformerArchitecture
