@@ -73,8 +73,8 @@ class SettingsForm(forms.Form):
         label="Merge method",
         choices=[(method.id, method.label) for method in METHODS],
         initial=METHODS[0].id,
-        help_text="FedAvg averages and is always safe. FedAvgM can be faster with many small rounds and a small learning "
-        "rate; FedAdam too, with a step that fits.",
+        help_text="FedAvg averages and is always safe. FedAvgM can be faster with many small rounds and a small "
+        "learning rate; FedAdam too, with a step that fits.",
     )
     serverLearningRate = _Number(
         label="Server learning rate",
