@@ -14,8 +14,8 @@ from weei_core.generator.chunking import Plan
 from weei_core.strict_json import JsonValue
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the stage, what is done and what there is to do: "read" counts bytes or records of the data, and may begin
-again since text is read twice; "chunks" counts records, and "module" is one step."""
+"""Called with the stage, what is done and what there is to do: "read" counts bytes or records of the data, and begins
+again where text is read twice; "chunks" counts records, and "module" is one step."""
 
 
 @dataclass(frozen=True)
