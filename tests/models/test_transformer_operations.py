@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.models import transformer
-from tests.models.transformer import Tokenizer, chunk_of, windows
+from tests.models.transformer import chunk_of, windows
+from weei_core.generator.tokenizers import Tokenizer
 
 RNG = random.Random(4)
 TEXT = b"the cat sat on the mat. the dog sat on the log. " * 12

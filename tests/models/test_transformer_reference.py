@@ -9,6 +9,7 @@ import pytest
 from tests.c.build import compile_program
 from tests.models import golden_transformer as golden
 from tests.models import transformer
+from weei_core.generator.tokenizers import Tokenizer
 
 FOUND = json.loads(golden.FILE.read_text())
 START = np.array(golden.start(), "<f4").tobytes()
@@ -16,7 +17,7 @@ CHUNK = transformer.chunk_of(golden.RECORDS, vocabulary=11)
 
 
 def model(**options):
-    vocabulary = transformer.Tokenizer.train(["abcdefghijk"], "characters")
+    vocabulary = Tokenizer.train(["abcdefghijk"], "characters")
     return transformer.Model(transformer.architecture(**golden.SIZES, **options), vocabulary.blob())
 
 
