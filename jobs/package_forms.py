@@ -325,6 +325,6 @@ _FROM_JSON: dict[str, Callable[[Any], Any]] = {
     "hiddenLayers": lambda widths: ", ".join(map(str, _listed(widths))),
     "specials": " ".join,
     "channels": str,
-    "validationPercent": lambda share: round(share * 100, 4),
+    "validationPercent": lambda share: f"{round(share * 100, 4):g}",
     "task": lambda task: task or "classification",
 }

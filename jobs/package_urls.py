@@ -12,7 +12,6 @@ urlpatterns = [
     path("packages/<uuid:package_id>/", packages.package_page, name="package"),
     path("packages/<uuid:package_id>/progress", packages.package_progress, name="package-progress"),
     path("packages/<uuid:package_id>/sizes", packages.package_sizes, name="package-sizes"),
-    path("packages/<uuid:package_id>/form", packages.package_form, name="package-form"),
     path("packages/<uuid:package_id>/actions/<slug:action>", packages.package_action, name="package-action"),
     path("packages/<uuid:package_id>/job", packages.package_start, name="package-start"),
     path("packages/<uuid:package_id>/delete", packages.package_remove, name="package-delete"),

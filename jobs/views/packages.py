@@ -55,11 +55,23 @@ def package_new(request: CoordinatorRequest) -> HttpResponse:
 
 
 @never_cache
-@require_GET
+@require_http_methods(["GET", "POST"])
 @coordinator
 def package_page(request: CoordinatorRequest, package_id: UUID) -> HttpResponse:
+    """A POST previews or makes. The form comes back, with what was typed, where something does not fit."""
     package = package_for_owner(request.user, package_id)
-    return _page(request, package, _form(package))
+    if request.method == "GET":
+        return _page(request, package, _form(package))
+    form = _sent(request, package)
+    if form.is_valid():
+        ask = package_make if request.POST.get("do") == "make" else package_preview
+        try:
+            ask(package, form.request)
+        except Invalid as error:
+            form.refuse(error.message, error.field or "")
+        else:
+            return redirect("package", package.pk)
+    return _page(request, package, form)
 
 
 @never_cache
@@ -81,23 +93,6 @@ def package_sizes(request: CoordinatorRequest, package_id: UUID) -> HttpResponse
     form.is_valid()
     problem = next((errors[0] for errors in form.errors.values()), "")
     return render(request, "jobs/_package_sizes.html", {"sizes": form.sizes, "problem": problem})
-
-
-@require_POST
-@coordinator
-def package_form(request: CoordinatorRequest, package_id: UUID) -> HttpResponse:
-    """Preview, or make. The form again, with what was typed, where something does not fit."""
-    package = package_for_owner(request.user, package_id)
-    form = _sent(request, package)
-    if form.is_valid():
-        ask = package_make if request.POST.get("do") == "make" else package_preview
-        try:
-            ask(package, form.request)
-        except Invalid as error:
-            form.refuse(error.message, error.field or "")
-        else:
-            return redirect("package", package.pk)
-    return _page(request, package, form)
 
 
 @require_POST

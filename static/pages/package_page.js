@@ -15,6 +15,12 @@ function syncChoices(form) {
   }
 }
 
+/** @param {() => void} action */
+function whenLoaded(action) {
+  if (document.readyState === "complete") action();
+  else addEventListener("load", () => setTimeout(action));
+}
+
 /** @param {HTMLFormElement} form */
 function wireForm(form) {
   const before = new URLSearchParams(/** @type {any} */ (new FormData(form))).toString();
@@ -27,7 +33,8 @@ function wireForm(form) {
   });
   syncChoices(form);
   const wrong = form.querySelector('[aria-invalid="true"]');
-  if (wrong instanceof HTMLElement) wrong.focus();
+  // A browser that goes to the place an address names takes the focus away until the page is loaded.
+  if (wrong instanceof HTMLElement) whenLoaded(() => wrong.focus());
 }
 
 /** @param {string} id @returns {Promise<any>} the draft when it has ended */

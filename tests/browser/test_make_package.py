@@ -43,7 +43,7 @@ def alice(stack, chromium):
 def upload(person, stack, file):
     page = person.page
     page.goto(f"{stack.url}/jobs/")
-    page.get_by_role("link", name="Make a model").click()
+    page.get_by_role("link", name="Make a model", exact=True).click()
     page.locator("#source").set_input_files(file)
     page.locator("#upload").click()
     page.wait_for_url(re.compile(r"/packages/[0-9a-f-]{36}/"))

@@ -43,7 +43,6 @@ PAGES = {
     "package": ("get", {}, True),
     "package-progress": ("get", {}, True),
     "package-sizes": ("post", {}, True),
-    "package-form": ("post", {}, True),
     "package-action": ("post", {"action": "cancel"}, True),
     "package-start": ("post", {}, True),
     "package-delete": ("get", {}, True),
@@ -137,6 +136,7 @@ def test_refuses_a_post_without_a_csrf_token(name, package, owner):
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(owner)
     assert strict.post(address(name, package)).status_code == 403
+    assert strict.post(address("package", package)).status_code == 403
 
 
 def test_the_list_shows_ones_own_packages_only(package, owner_client, stranger_client):
@@ -180,7 +180,7 @@ def test_what_was_found_is_shown_with_a_form_of_its_kind(found, owner, owner_cli
     assert "What is in the file" in text and "package-make" in text
     assert ('id="id_tokenizer"' in text) == (found.format in ("text", "jsonl"))
     assert ('id="id_hiddenLayers"' in text) == (found.format in ("csv", "npz", "images"))
-    assert 'class="problem" data-problem="name" hidden' in text
+    assert 'id="id_name_error" data-problem="name" hidden' in text
 
 
 @pytest.mark.parametrize("found", EVERY.values(), ids=EVERY)
@@ -260,7 +260,7 @@ def test_the_sizes_are_told_while_one_types(package, owner_client):
 
 @pytest.mark.parametrize(("do", "task"), [("preview", "preview"), ("make", "make"), ("", "preview")])
 def test_the_form_asks_for_what_its_button_says(do, task, package, owner_client):
-    where = reverse("package-form", args=[package.pk])
+    where = reverse("package", args=[package.pk])
     values = sent(hiddenLayers="8").dict() | {"columns": ["height", "weight"], "do": do}
     response = owner_client.post(where, values)
     assert response["Location"] == reverse("package", args=[package.pk])
@@ -271,7 +271,7 @@ def test_the_form_asks_for_what_its_button_says(do, task, package, owner_client)
 
 def test_a_form_that_does_not_fit_comes_back_with_what_was_typed(package, owner_client):
     values = sent(hiddenLayers="8", batchSize="0").dict() | {"columns": ["height"], "do": "make"}
-    text = owner_client.post(reverse("package-form", args=[package.pk]), values).content.decode()
+    text = owner_client.post(reverse("package", args=[package.pk]), values).content.decode()
     assert 'data-problem="batchSize">training.batchSize must be' in text
     assert 'value="8"' in text and 'aria-invalid="true"' in text
     package.refresh_from_db()

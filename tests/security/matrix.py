@@ -126,7 +126,6 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "package": (OWNER_PAGE, "get", {}),
     "package-progress": (OWNER_PAGE, "get", {}),
     "package-sizes": (OWNER_PAGE, "post", {}),
-    "package-form": (OWNER_PAGE, "post", {}),
     "package-action": (OWNER_PAGE, "post", {"action": "cancel"}),
     "package-start": (OWNER_PAGE, "post", {}),
     "package-delete": (OWNER_PAGE, "get", {}),
