@@ -107,7 +107,7 @@ def test_the_admin_lists_and_searches_every_model(job):
     client = Client()
     client.force_login(User.objects.create_superuser("root", password="x"))
     models = [model for model in admin.site._registry if model._meta.app_label in ("jobs", "peers", "checkpoints")]
-    assert len(models) == 20
+    assert len(models) == 21
     for model in models:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         assert client.get(reverse(f"{name}_changelist"), {"q": "digits"}).status_code == 200, name
