@@ -180,6 +180,7 @@ class ArithmeticStudy:
             ],
             tables=[_exact(runs), _cuts(result), _answers(runs)],
             charts={"arithmetic": _chart(runs)},
+            remarks=["Seconds are those of an epoch of one run while another ran beside it on each further core."],
         )
 
 

@@ -37,6 +37,15 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
 NOTE_GAIN = 0.38
 NOTE_ROUNDS = "20 rounds instead of 31"
 BYTES = 256
+EXPLAINED = (
+    "Why it depends on the local rate: FedAvgM adds up what rounds have in common, up to ten times their own step. "
+    "While local training goes only a little way, that length is what is missing; once it goes far by itself, momentum "
+    "mostly overshoots.",
+    "FedAdam's first step is about as long as its server learning rate in every weight, whatever local training did, "
+    "because the change is divided by its own size. So its first rounds do not follow the local rate: with 0.01, half "
+    "of what weights start with, they can be faster than FedAvg's and can also throw the model off for a round; with "
+    "0.003 they are short.",
+)
 EARLY = 3
 """Rounds that count as the start."""
 
@@ -312,4 +321,4 @@ def _remarks(runs: Sequence[Run], rates: Sequence[float]) -> list[str]:
         if means:
             winner = min(means, key=lambda method: means[method])
             told.append(f"{winner} ends lowest at a local rate of {rate:g} (mean {figure(means[winner])})")
-    return [f"{'; '.join(told)}."] if told else []
+    return [f"{'; '.join(told)}.", *EXPLAINED] if told else []

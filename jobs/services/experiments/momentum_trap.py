@@ -18,6 +18,11 @@ WARNING = "momentum-one-chunk"
 NOTE_FEDAVG, NOTE_FEDAVGM = (20, 0.94), (30, 11.0)
 """(round, validation loss) as the note reports them."""
 SHOWN_ROUNDS = (0, 1, 2, 3, 5, 10, 15, 20, 25, 30)
+EXPLAINED = (
+    "With one chunk a round is a whole pass, so that a round's change is long already, and momentum 0.9 makes it up to "
+    "ten times as long. Where local training can still bring such weights back within its next pass, the loss only "
+    "swings above FedAvg's; with a larger local rate the changes grow faster than it can, and the loss climbs."
+)
 CLIMBED = 2.0
 """How many times its own lowest loss a run must end at to have climbed, and not only swung."""
 
@@ -76,9 +81,12 @@ class MomentumTrap:
             tables=[_by_round(chosen(runs, rate=rate), rate) for rate in rates],
             charts={f"{self.name}-{rate:g}": _chart(chosen(runs, rate=rate), rate) for rate in rates},
             remarks=[
-                f"{run['method']}, local rate {run['rate']:g}, seed {run['seed']}: {run['stopped']}"
-                for run in runs
-                if run["stopped"]
+                EXPLAINED,
+                *(
+                    f"{run['method']}, local rate {run['rate']:g}, seed {run['seed']}: {run['stopped']}"
+                    for run in runs
+                    if run["stopped"]
+                ),
             ],
         )
 
