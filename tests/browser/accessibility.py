@@ -26,4 +26,4 @@ def check_accessible(page: Page) -> None:
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         found += [f"{page.url}, {scheme}: {line}" for line in page.evaluate(RUN)]
     page.emulate_media(color_scheme="light", reduced_motion="null")
-    assert found == []
+    assert not found, "\n".join(found)
