@@ -18,6 +18,9 @@ const PATTERNS = [
   { dash: [8, 5], style: "dashed" },
 ];
 
+/** @param {number} seconds since 1970 */
+const timeText = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
+
 export class LiveChart {
   #host = byId("live-chart");
   #legend = byId("live-legend");
@@ -99,7 +102,7 @@ export class LiveChart {
     const axis = axisOf();
     return {
       ...this.#size(),
-      axes: [axis, { ...axis, size: 56 }],
+      axes: [{ ...axis, space: 80, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(timeText) }, { ...axis, size: 56 }],
       series: [{}, ...lines.map((line, index) => ({ label: line.name, stroke: color(`--chart-${(index % TONES) + 1}`), width: 2, dash: patternOf(index).dash, spanGaps: false, points: { show: false } }))],
       legend: { show: false },
       cursor: { show: false },

@@ -121,17 +121,18 @@ async function create(training) {
   form.hidden = true;
   byId("creation-title").focus();
   const name = /** @type {HTMLInputElement} */ (byId("job-name")).value.trim();
-  const common = { ...files, name: name || undefined, settings };
-  if (!continues) return goTo((await training.createJob(common)).id);
+  const common = { ...files, name: name || undefined, settings, open: false };
+  if (!continues) return goTo(training, await training.createJob(common));
   const mode = new FormData(form).get("datasetMode");
   const source = sourceJob
     ? { checkpoint: training.exportCheckpoint(Number(sourceRound)), wasm: files.wasm ?? training.exportModule() }
     : {};
-  return goTo((await training.continueFromCheckpoint({ ...common, ...source, datasetMode: mode })).id);
+  return goTo(training, await training.continueFromCheckpoint({ ...common, ...source, datasetMode: mode }));
 }
 
-/** @param {string} id */
-function goTo(id) {
+/** The job is there, also when it cannot be opened here because another one is current in this browser. @param {any} training @param {{id: string}} job */
+async function goTo(training, { id }) {
+  await training.openJob(id).catch(() => {});
   location.assign(`${jobUrl}${id}/`);
 }
 
@@ -214,9 +215,9 @@ async function submit(ready) {
     await changing;
     await create(training);
   } catch (error) {
-    // The job exists and only could not be opened here, because another one is current in this browser.
+    // Made, and only not followed here: its own page says the rest.
     const draft = training?.getState().draft;
-    if (draft?.jobId) return goTo(draft.jobId);
+    if (draft?.jobId) return goTo(training, { id: draft.jobId });
     show("creation", false);
     form.hidden = false;
     showError(error, draft?.code);

@@ -94,6 +94,8 @@ export interface TrainingJobFiles {
   settings: TrainingSettings;
   validation?: Later<File | undefined>;
   executionFiles?: Later<Array<Later<File>> | undefined>;
+  /** `false`: the job is made and followed, but not opened in this browser, which may take part in another one. */
+  open?: boolean;
 }
 
 export interface ContinuedJobFiles extends TrainingJobFiles {

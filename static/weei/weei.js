@@ -104,6 +104,7 @@ async function build() {
     const running = await control.call("user", { user: storage.user() });
     const known = identity.known();
     if (!running && known && site.training) await connect(known);
+    await training.userChanged();
   };
   const widgets = new Widgets({ training, site, base });
   return Object.freeze({

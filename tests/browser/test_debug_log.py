@@ -21,8 +21,8 @@ SERVER = {"fedavg": 2, "checkpoint-save": 2, "validation": 3}
 
 
 @pytest.fixture
-def olga(stack, chromium):
-    with Coordinator(chromium, "olga") as person:
+def dora(stack, chromium):
+    with Coordinator(chromium, "dora") as person:
         yield person.sign_in(stack)
 
 
@@ -49,13 +49,13 @@ def exported(page):
     return log, text
 
 
-def test_a_trained_job_leaves_a_log_that_outlives_the_page_and_is_shared_by_tabs(olga):
-    page = olga.page
+def test_a_trained_job_leaves_a_log_that_outlives_the_page_and_is_shared_by_tabs(dora):
+    page = dora.page
     page.get_by_role("link", name="New job").click()
     choose_little(page)
-    job = olga.create()
-    olga.start(active=1)
-    olga.wait_until_completed(60)
+    job = dora.create()
+    dora.start(active=1)
+    dora.wait_until_completed(60)
 
     def complete():
         phases = exported(page)[0]["baseline"]["phases"]
@@ -76,7 +76,7 @@ def test_a_trained_job_leaves_a_log_that_outlives_the_page_and_is_shared_by_tabs
     assert {detail["phase"] for detail in server if "phase" in detail} == set(SERVER)
     assert page.evaluate(PEER)["token"] not in text
 
-    second = olga.context.new_page()
+    second = dora.context.new_page()
     second.goto(page.url)
     assert exported(second)[0]["events"][: len(log["events"])] == log["events"]
     second.evaluate(CLEAR)

@@ -117,6 +117,24 @@ test("creating a job uploads every file, sends their hashes and opens the job he
   assert.equal(opened?.headers.get("x-csrftoken"), "c");
 });
 
+test("while another job is current nothing is sent, but for a job that is not to be opened here", async () => {
+  state.control = /** @type {any} */ ({ peerId: "me", peerJob: { ...JOB, id: "another" }, invitations: [], participation: {} });
+  await assert.rejects(training.createJob(order()), { message: "Leave the current job first.", code: "leave_first" });
+  assert.deepEqual([calls.length, control.length], [0, 0]);
+  const job = await training.createJob({ ...order(), open: false });
+  assert.equal(job.id, JOB.id);
+  assert.equal(calls.find(({ path }) => path.endsWith("/open")), undefined);
+});
+
+test("when the person changes, their job is not asked for any more", async () => {
+  await training.watch(JOB.id);
+  await training.userChanged();
+  calls.length = 0;
+  assert.equal(training.getState().job, undefined);
+  await assert.rejects(training.start(), /No job of yours is open/);
+  assert.equal(calls.length, 0);
+});
+
 test("continuing sends the checkpoint and its mode, and refuses another mode before anything is sent", async () => {
   await assert.rejects(training.continueFromCheckpoint({ ...order(), checkpoint: file("c"), datasetMode: "again" }), /"new" or "resume"/);
   assert.equal(calls.length, 0);

@@ -133,7 +133,8 @@ export class ConnectFourView {
     const last = Number(this.#moves.at(-1) ?? NaN);
     [...this.#board.children].forEach((button, column) => {
       const held = columns[column] ?? [];
-      button.setAttribute("aria-label", columnText(held, column, this.#person));
+      const thought = this.#thinks && position && position.winner === "none" ? percent(position.policy[column]) : "";
+      button.setAttribute("aria-label", `${columnText(held, column, this.#person)}${thought && `, the model: ${thought}`}`);
       button.setAttribute("aria-disabled", String(!position?.legal.includes(column) || position.winner !== "none"));
       for (let row = 0; row < ROWS; row += 1) {
         const cell = button.children[ROWS - 1 - row];
@@ -142,7 +143,7 @@ export class ConnectFourView {
         if (cell) cell.className = `disc ${whose}${winning.has(`${column} ${row}`) ? " won" : ""}${newest ? " newest" : ""}`;
       }
       const share = button.lastElementChild;
-      if (share) share.textContent = this.#thinks && position && position.winner === "none" ? percent(position.policy[column]) : "";
+      if (share) share.textContent = thought;
     });
     this.#renderText();
   }

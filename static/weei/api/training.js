@@ -87,6 +87,13 @@ export class TrainingApi {
     void this.#following.followPeer(peerJob).catch((error) => this.#failed(error));
   }
 
+  /** Somebody signed in or out at this page: what was followed in the name of the one before is asked for anew. */
+  async userChanged() {
+    if (this.#following.coordinatedId === null) return;
+    await this.watch(null);
+    await this.#following.followPeer(this.#state.control?.peerJob ?? null);
+  }
+
   start() {
     return this.#command("start");
   }
@@ -300,9 +307,11 @@ export class TrainingApi {
     return this.#following.refresh();
   }
 
-  /** @param {Json} given @returns {Promise<import("../weei.js").TrainingJob>} */
-  #create(given) {
+  /** @param {Json} order @returns {Promise<import("../weei.js").TrainingJob>} */
+  #create({ open = true, ...given }) {
     return this.#run(async () => {
+      // Before anything is sent: the server would refuse it only when the job is made.
+      if (open && this.#state.control?.peerJob) throw Object.assign(new Error("Leave the current job first."), { code: "leave_first" });
       this.#state.preparing = true;
       this.#state.draft = null;
       try {
@@ -313,7 +322,7 @@ export class TrainingApi {
           this.#state.draft = draft;
           this.#state.changed();
         });
-        await this.#openHere(jobId);
+        await (open ? this.#openHere(jobId) : this.watch(jobId));
         return this.#jobState();
       } finally {
         this.#state.preparing = false;

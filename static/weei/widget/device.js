@@ -28,7 +28,10 @@ function nowText(participation) {
 function workText({ assignment, job, processedExamples, totalExamples, examplesPerSecond, secondsLeft }) {
   if (!assignment) return "";
   const done = `${countText(processedExamples)} of ${countText(totalExamples ?? assignment.exampleCount)} ${unitsText(job?.unit)}`;
-  return `${partText(assignment.chunkId, job?.unit)}: ${done}, ${speedText(examplesPerSecond)}, ${secondsText(secondsLeft)} left`;
+  const known = (/** @type {unknown} */ value) => typeof value === "number";
+  const speed = known(examplesPerSecond) ? [speedText(examplesPerSecond)] : [];
+  const left = known(secondsLeft) ? [`${secondsText(secondsLeft)} left`] : [];
+  return `${partText(assignment.chunkId, job?.unit)}: ${[done, ...speed, ...left].join(", ")}`;
 }
 
 /** @param {import("./window.js").Parts} parts @returns {import("./window.js").Section} */

@@ -20,7 +20,7 @@ function figures({ info, round, progress, status }, remainingMs) {
     ["Round", countText(round)],
     [passes, `${shown(progress?.datasetEpoch)} of ${shown(progress?.plannedEpochs)}`],
     ...(info.workSource ? [] : [/** @type {[string, string]} */ (["Chunks left in this pass", `${countText(progress?.remainingChunks)} of ${countText(progress?.totalChunks)}`])]),
-    ...(status === "completed" ? [] : [/** @type {[string, string]} */ (["About", `${secondsText(remainingMs === undefined ? undefined : remainingMs / 1000)} left`])]),
+    ...(status === "completed" ? [] : [/** @type {[string, string]} */ (["Time left", secondsText(remainingMs === undefined ? undefined : remainingMs / 1000)])]),
   ];
 }
 
