@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: demo run test test-full bench results lint install install-dev wasm clean
+.PHONY: demo run test test-full bench results lint install install-dev install-bench wasm clean
 
 demo: install
 	@$(PY) -m weei_site.launch --demo
@@ -20,7 +20,7 @@ test: install-dev
 test-full: install-dev
 	@$(PY) -m tests.run --full
 
-bench: install-dev
+bench: install-bench
 	@$(PY) -m benchmarks
 
 # docs/results.md: the documented experiments again, from their seeds.
@@ -36,6 +36,9 @@ wasm: install-dev
 install: $(VENV)/.runtime
 
 install-dev: $(VENV)/.dev
+
+# What `make bench` compares with: PyTorch, TensorFlow.js. WEEI_BENCH_PYTHON may name another Python that has PyTorch.
+install-bench: $(VENV)/.bench
 
 # Each failure is one sentence. A half-made environment is removed, so that the next run begins anew.
 $(VENV)/bin/pip:
@@ -54,6 +57,13 @@ $(VENV)/.runtime: $(VENV)/bin/pip requirements.txt
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@echo "Installing what the tests need into $(VENV) (once, a minute or two) …"
 	@$(PY) weei_site/launch/install.py requirements-dev.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev requirements-bench.txt benchmarks/package-lock.json
+	@echo "Installing what the benches compare with into $(VENV) and benchmarks/node_modules (once, some gigabytes) …"
+	@test -n "$$WEEI_BENCH_PYTHON" || $(PY) weei_site/launch/install.py requirements-bench.txt
+	@npm ci --prefix benchmarks --ignore-scripts --no-audit --no-fund --silent || \
+	  { echo "TensorFlow.js could not be installed. The benches need npm of Node 20.19 or later."; exit 1; }
 	@touch $@
 
 clean:

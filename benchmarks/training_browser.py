@@ -72,7 +72,8 @@ def torch_rates() -> tuple[str, list[float]]:
         task, weights = Path(folder, "task.json"), Path(folder, "weights.bin")
         task.write_text(json.dumps(description()))
         weights.write_bytes(load().weights)
-        command = [python, HERE / "training_torch.py", task, weights, str(STEPS), str(WARM_UP + REPEATS)]
+        program = [python, str(HERE / "training_torch.py")]
+        command = [*program, str(task), str(weights), str(STEPS), str(WARM_UP + REPEATS)]
         one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         answer = json.loads(subprocess.run(command, env=one_thread, check=True, stdout=subprocess.PIPE).stdout)
     check_losses("PyTorch", answer["losses"])

@@ -48,7 +48,8 @@ def in_native() -> Timed:
         files = {"segment": load().segment, "weights": load().weights, "chunk": load().chunk}
         for part, content in files.items():
             (folder / part).write_bytes(content)
-        command = [program, *(folder / part for part in files), str(WARM_UP + REPEATS), settings(STEPS), out]
+        paths = [str(folder / part) for part in files]
+        command = [str(program), *paths, str(WARM_UP + REPEATS), settings(STEPS), str(out)]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         return _rates([float(line) for line in printed.split()]), hashlib.sha256(out.read_bytes()).hexdigest()
 
@@ -58,7 +59,7 @@ def in_node() -> Timed:
         task, joined = Path(folder, "task.json"), Path(folder, "joined.bin")
         task.write_text(json.dumps(load().task))
         joined.write_bytes(load().joined)
-        command = ["node", HERE / "training_node.js", task, joined]
+        command = ["node", str(HERE / "training_node.js"), str(task), str(joined)]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         return _rates(answer["seconds"]), answer["weights"]
 
