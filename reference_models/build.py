@@ -20,11 +20,13 @@ class Model:
     id: str
     max_memory: int  # bytes, a multiple of 65,536: room for the largest chunk the module declares, and little more
     link: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # sources of another model that it shares, as globs
 
 
 # Base modules of weei_core/generator, which writes a configuration behind the stack, in [65,536, 4,194,304), and sets
 # the memory's maximum. Until then they only say that they have none, for which their static data is enough.
 CONFIGURED = ("-Wl,--global-base=4194304",)
+TRANSFORMER_PARTS = tuple(f"transformer/{part}.c" for part in ("generate", "model", "network", "prediction", "text"))
 
 MODELS = (
     Model("digits", 8 << 20),
@@ -33,6 +35,7 @@ MODELS = (
     Model("connect4", 12 << 20),
     Model("mlp", 8 << 20, CONFIGURED),
     Model("transformer", 8 << 20, CONFIGURED),
+    Model("text_policy", 8 << 20, CONFIGURED, also=TRANSFORMER_PARTS),
 )
 
 # No fast-math, no contraction to FMA, no relaxed SIMD: equal bits on every engine. Features are listed one by one, so
@@ -55,7 +58,7 @@ LINK = ("-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=655
 
 def sources(model: Model) -> list[str]:
     """Paths relative to this folder, in one order everywhere: the compiler sees no machine's own path."""
-    found = [*HERE.glob("lib/*.c"), *HERE.glob(f"{model.id}/*.c")]
+    found = [path for pattern in ("lib/*.c", f"{model.id}/*.c", *model.also) for path in HERE.glob(pattern)]
     return sorted(path.relative_to(HERE).as_posix() for path in found)
 
 

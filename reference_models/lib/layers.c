@@ -223,13 +223,15 @@ static void attention_weights(float *weights,    // (n - first, score_width(n))
     for (int i = 0; i < rows; i++) softmax_row(weights + (size_t)i * wide, first + i + 1, wide, score_scale(width));
 }
 
-void attention_forward(float *out, const float *qkv, float *scratch, int n, int D, int heads, int first) {
+void attention_forward(float *out, const float *qkv, float *scratch, int n, int D, int heads, int first, int apart) {
     int width = D / heads, wide = score_width(n);
+    size_t stride = (size_t)D * apart;
     float *panel = scratch, *weights = panel + (size_t)panel_rows(n, width) * MATMUL_COLUMNS;
     for (int head = 0; head < heads; head++) {
         head_place at = place_of(head, width, D);
+        at.stride *= (size_t)apart;
         attention_weights(weights, qkv, &at, panel, n, width, first);
-        matmul(out + (size_t)first * D + at.query, D, rows_of(weights, wide), rows_of(qkv + at.value, at.stride), NULL,
+        matmul(out + first * stride + at.query, stride, rows_of(weights, wide), rows_of(qkv + at.value, at.stride), NULL,
                panel, n - first, width, n, FROM_ZERO, first == 0 ? LOWER_LEFT : WHOLE);
     }
 }

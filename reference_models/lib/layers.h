@@ -70,11 +70,11 @@ uint64_t attention_scratch(int n, int head_width);
 
 // Causal attention of one record: position i looks at positions 0 to i. A row of qkv holds the queries of all heads,
 // then their keys, then their values; head h has columns [h D / heads, (h + 1) D / heads) of each. Only rows from
-// `first` on are computed.
+// `first` on are computed. Records of one length may lie side by side: a record's rows are `apart` rows from each other.
 void attention_forward(float *out,        // (n, D)
                        const float *qkv,  // (n, 3 D)
                        float *scratch,    // (attention_scratch)
-                       int n, int D, int heads, int first);
+                       int n, int D, int heads, int first, int apart);
 void attention_backward(float *dqkv,       // (n, 3 D)
                         const float *dout,  // (n, D)
                         const float *qkv,   // (n, 3 D)

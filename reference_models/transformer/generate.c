@@ -1,7 +1,6 @@
 #include "generate.h"
 
 #include "../lib/functions.h"
-#include "../lib/rng.h"
 
 // A token to choose from. Of equal logits the smaller token comes first.
 typedef struct {
@@ -54,16 +53,17 @@ static uint32_t choose(candidate *from, uint32_t count, double temperature, rng 
     return from[count - 1].token;
 }
 
-static bool next_token(const sizes *s, const float *logits, const generation *g, candidate *scratch, rng *r,
-                       uint32_t *token) {
+bool choose_token(const sizes *s, const float *logits, double temperature, uint32_t top_k, void *scratch, rng *r,
+                  uint32_t *token) {
+    candidate *all = scratch;
     uint32_t count = (uint32_t)s->vocabulary;
     for (uint32_t i = 0; i < count; i++) {
         if (!is_finite(logits[i])) return weei_fail("a logit is not finite: these weights are of no use");
-        scratch[i] = (candidate){logits[i], i};
+        all[i] = (candidate){logits[i], i};
     }
-    uint32_t kept = g->temperature == 0 ? 1 : g->top_k == 0 || g->top_k > count ? count : g->top_k;
-    if (kept < count) keep_first(scratch, count, kept);
-    *token = kept == 1 ? scratch[0].token : choose(scratch, kept, g->temperature, r);
+    uint32_t kept = temperature == 0 ? 1 : top_k == 0 || top_k > count ? count : top_k;
+    if (kept < count) keep_first(all, count, kept);
+    *token = kept == 1 ? all[0].token : choose(all, kept, temperature, r);
     return true;
 }
 
@@ -87,8 +87,8 @@ bool generate(const sizes *s, float *block, tile *t, const generation *g, void *
         uint32_t token;
         t->spans[0] = (span){.row = 0, .rows = (uint32_t)t->rows};
         network_forward(s, block, t, computed);
-        network_logits(s, block, t, t->rows - 1);
-        if (!next_token(s, t->logits, g, scratch, &r, &token)) return false;
+        network_logits(s, block, t, t->rows - 1, 1);
+        if (!choose_token(s, t->logits, g->temperature, g->top_k, scratch, &r, &token)) return false;
         if (token == g->end_token) {
             *ended = true;
             return true;

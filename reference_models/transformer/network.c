@@ -164,13 +164,16 @@ static float *output_of(const sizes *s, tile *t, int layer) {
     return layer + 1 < s->layers ? t->layer[layer + 1].in : t->last;
 }
 
+// Rows from one position of a record to the next.
+static int rows_apart(const tile *t) { return t->side_by_side ? t->span_count : 1; }
+
 static void layer_forward(const sizes *s, float *block, tile *t, int layer, int first) {
     layer_activations *a = &t->layer[layer];
     layer_parameters parameters = layer_of(s, block, layer);
     float **p = parameters.tensor;
-    int D = s->width, H = s->hidden, R = t->rows - first;
-    size_t at = (size_t)first * D, count = (size_t)R * D;
-    float *normal = t->normal + at, *middle = a->middle + at, *inner = a->inner + (size_t)first * H;
+    int D = s->width, H = s->hidden, apart = rows_apart(t), skipped = first * apart, R = t->rows - skipped;
+    size_t at = (size_t)skipped * D, count = (size_t)R * D;
+    float *normal = t->normal + at, *middle = a->middle + at, *inner = a->inner + (size_t)skipped * H;
     float *out = output_of(s, t, layer) + at;
 
     norm_forward(normal, a->in + at, p[NORM1_GAIN], p[NORM1_BIAS], R, D);
@@ -178,7 +181,7 @@ static void layer_forward(const sizes *s, float *block, tile *t, int layer, int 
     for (int i = 0; i < t->span_count; i++) {
         size_t row = t->spans[i].row;
         attention_forward(a->attended + row * D, a->qkv + row * 3 * D, t->scratch, (int)t->spans[i].rows, D, s->heads,
-                          first);
+                          first, apart);
     }
     copy(middle, a->in + at, count);
     dense_forward(middle, a->attended + at, p[PROJECTION_WEIGHT], p[PROJECTION_BIAS], t->panel, R, D, D, true);
@@ -190,39 +193,67 @@ static void layer_forward(const sizes *s, float *block, tile *t, int layer, int 
     dense_forward(out, t->wide, p[OUT_WEIGHT], p[OUT_BIAS], t->panel, R, H, D, true);
 }
 
-void network_forward(const sizes *s, float *block, tile *t, int first) {
+// Positions of one record from `first` on.
+static void embed(const sizes *s, float *block, tile *t, const span *record, int first) {
     outer_parameters outer = outer_of(s, block);
-    int D = s->width;
-    for (int i = 0; i < t->span_count; i++) {
-        int row = (int)t->spans[i].row + first, rows = (int)t->spans[i].rows - first;
-        embedding_forward(t->layer[0].in + (size_t)row * D, t->tokens + row, outer.token, outer.position, rows, D,
-                          first);
+    int apart = rows_apart(t), end = (int)record->rows, together = apart == 1 ? end - first : 1;
+    for (int p = first; p < end; p += together) {
+        size_t row = record->row + (size_t)p * apart;
+        embedding_forward(t->layer[0].in + row * s->width, t->tokens + row, outer.token, outer.position, together,
+                          s->width, p);
     }
-    for (int l = 0; l < s->layers; l++) layer_forward(s, block, t, l, first);
-    size_t at = (size_t)first * D;
-    norm_forward(t->normal + at, t->last + at, outer.gain, outer.bias, t->rows - first, D);
 }
 
-void network_logits(const sizes *s, float *block, tile *t, int row) {
+void network_forward(const sizes *s, float *block, tile *t, int first) {
+    outer_parameters outer = outer_of(s, block);
+    int D = s->width, skipped = first * rows_apart(t);
+    for (int i = 0; i < t->span_count; i++) embed(s, block, t, &t->spans[i], first);
+    for (int l = 0; l < s->layers; l++) layer_forward(s, block, t, l, first);
+    size_t at = (size_t)skipped * D;
+    norm_forward(t->normal + at, t->last + at, outer.gain, outer.bias, t->rows - skipped, D);
+}
+
+void network_logits(const sizes *s, float *block, tile *t, int row, int count) {
     int D = s->width;
-    matmul(t->logits, s->vocabulary, rows_of(t->normal + (size_t)row * D, D), transposed(block, D), NULL, t->panel, 1,
-           s->vocabulary, D, FROM_ZERO, WHOLE);
+    matmul(t->logits, s->vocabulary, rows_of(t->normal + (size_t)row * D, D), transposed(block, D), NULL, t->panel,
+           count, s->vocabulary, D, FROM_ZERO, WHOLE);
+}
+
+static void copy_scaled(float *to, const float *from, size_t count, float factor) {
+    for (size_t i = 0; i < count; i++) to[i] = factor * from[i];
+}
+
+// Losses of targets [from, from + count), and the gradients of their logits in place of these.
+static void targets_learn(tile *t, int from, int count, int V, float scale, const target_options *options,
+                          token_score *score) {
+    for (int i = 0; i < count; i++) {
+        token_score own = {0};
+        float factor = options->weight == NULL ? scale : scale * options->weight[from + i];
+        softmax_loss(t->logits + (size_t)i * V, t->hit + i, t->target + from + i, factor, 1, V, &own);
+        if (options->loss != NULL) options->loss[from + i] = own.loss;
+        if (!t->hit[i]) t->spans[t->target_span[from + i]].missed = true;
+        score->loss += own.loss;
+        score->targets += own.targets;
+        score->correct += own.correct;
+    }
 }
 
 // Loss of targets [from, from + count), and their part of the gradient in t->dnormal.
+// The sharpness is a factor of the rows that meet the embedding, and so of every logit.
 static void head_learn(const sizes *s, float *token, float *dtoken, tile *t, int from, int count, float scale,
-                       token_score *score) {
+                       const target_options *options, token_score *score) {
     int D = s->width, V = s->vocabulary;
     const uint32_t *row = t->target_row + from;
-    for (int i = 0; i < count; i++) copy(t->picked + (size_t)i * D, t->normal + (size_t)row[i] * D, D);
-    matmul(t->logits, V, rows_of(t->picked, D), transposed(token, D), NULL, t->panel, count, V, D, FROM_ZERO, WHOLE);
-    softmax_loss(t->logits, t->hit, t->target + from, scale, count, V, score);
+    float sharpness = options->sharpness;
     for (int i = 0; i < count; i++)
-        if (!t->hit[i]) t->spans[t->target_span[from + i]].missed = true;
+        copy_scaled(t->picked + (size_t)i * D, t->normal + (size_t)row[i] * D, D, sharpness);
+    matmul(t->logits, V, rows_of(t->picked, D), transposed(token, D), NULL, t->panel, count, V, D, FROM_ZERO, WHOLE);
+    targets_learn(t, from, count, V, scale, options, score);
     if (dtoken == NULL) return;
     matmul(t->dpicked, D, rows_of(t->logits, V), rows_of(token, D), NULL, t->panel, count, D, V, FROM_ZERO, WHOLE);
     matmul(dtoken, D, transposed(t->logits, V), rows_of(t->picked, D), NULL, t->panel, V, D, count, FROM_OUTPUT, WHOLE);
-    for (int i = 0; i < count; i++) copy(t->dnormal + (size_t)row[i] * D, t->dpicked + (size_t)i * D, D);
+    for (int i = 0; i < count; i++)
+        copy_scaled(t->dnormal + (size_t)row[i] * D, t->dpicked + (size_t)i * D, D, sharpness);
 }
 
 // From the gradient of the layer's output to that of its input, both in t->dresidual.
@@ -254,6 +285,11 @@ static void layer_backward(const sizes *s, float *block, float *gradient, tile *
 }
 
 void network_learn(const sizes *s, float *block, float *gradient, tile *t, float scale, token_score *score) {
+    network_learn_targets(s, block, gradient, t, scale, &(target_options){.sharpness = 1}, score);
+}
+
+void network_learn_targets(const sizes *s, float *block, float *gradient, tile *t, float scale,
+                           const target_options *options, token_score *score) {
     outer_parameters outer = outer_of(s, block), g = {0};
     int D = s->width;
     size_t count = (size_t)t->rows * D;
@@ -264,7 +300,7 @@ void network_learn(const sizes *s, float *block, float *gradient, tile *t, float
     }
     for (int at = 0; at < t->target_count; at += HEAD_ROWS) {
         int left = t->target_count - at;
-        head_learn(s, outer.token, g.token, t, at, left < HEAD_ROWS ? left : HEAD_ROWS, scale, score);
+        head_learn(s, outer.token, g.token, t, at, left < HEAD_ROWS ? left : HEAD_ROWS, scale, options, score);
     }
     if (gradient == NULL) return;
     norm_backward(t->dresidual, g.gain, g.bias, t->dnormal, t->last, outer.gain, t->rows, D);

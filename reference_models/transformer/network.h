@@ -67,6 +67,7 @@ typedef struct {
 typedef struct {
     span *spans;  // (span_count)
     int span_count, rows, target_count;
+    bool side_by_side;  // records of one length: position p of record i is row p span_count + i. For growing alone
     uint16_t *tokens;   // (R)
     uint32_t *target_row, *target_span;  // (target_count) each, ascending
     uint16_t *target;   // (target_count)
@@ -87,15 +88,25 @@ typedef struct {
 // Places all of the tile's arrays from `base` on, 16-byte aligned, and returns their bytes; NULL only measures.
 uint64_t tile_place(tile *t, const sizes *s, uint8_t *base);
 
-// Rows from `first` on; those before it hold what an earlier call computed (one record, growing token by token).
+// Positions from `first` on; what lies before them is as an earlier call computed it. For records that grow token by
+// token: a single one, or several side by side.
 void network_forward(const sizes *s, float *block, tile *t, int first);
 
-// Logits of one row into t->logits.
-void network_logits(const sizes *s, float *block, tile *t, int row);
+// Logits of `count` rows, HEAD_ROWS at most, into t->logits.
+void network_logits(const sizes *s, float *block, tile *t, int row, int count);
 
 // Behind network_forward(…, 0): adds the targets' losses to `score`, and the gradient of `scale` times their sum to
 // `gradient` unless that is NULL.
 void network_learn(const sizes *s, float *block, float *gradient, tile *t, float scale, token_score *score);
+
+// The same with what a policy wants of each target.
+typedef struct {
+    float sharpness;      // the logits are multiplied by it: 1 / temperature
+    const float *weight;  // (target_count) further factors of their gradients; NULL = 1 each
+    double *loss;         // (target_count) receives their losses; NULL = nothing
+} target_options;
+void network_learn_targets(const sizes *s, float *block, float *gradient, tile *t, float scale,
+                           const target_options *options, token_score *score);
 
 // One step of the optimizer on the whole block; `means` is NULL for SGD, else (2 * parameters): both of AdamW's.
 typedef struct {

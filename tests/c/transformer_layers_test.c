@@ -203,7 +203,7 @@ static void test_activations(void) {
 static float scratch[2 * R * 8 + R * MATMUL_COLUMNS];
 
 static double attention_value(void) {
-    attention_forward(out, in, scratch, R, I, HEADS, 0);
+    attention_forward(out, in, scratch, R, I, HEADS, 0, 1);
     return weighted(R * I);
 }
 
@@ -234,7 +234,7 @@ static void test_attention(void) {
               attention_element(i / I, i % I));
     float whole[R * I];
     memcpy(whole, out, sizeof whole);
-    for (int n = 1; n <= R; n++) attention_forward(out, in, scratch, n, I, HEADS, n - 1);
+    for (int n = 1; n <= R; n++) attention_forward(out, in, scratch, n, I, HEADS, n - 1, 1);
     CHECK(memcmp(whole, out, sizeof whole) == 0, "row by row");
 }
 

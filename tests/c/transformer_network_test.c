@@ -75,14 +75,14 @@ static void test_rows_can_be_computed_one_by_one(void) {
     t.spans[0] = (span){.row = 0, .rows = 5};
     network_forward(&SMALL, weights, &t, 0);
     for (int row = 0; row < 5; row++) {
-        network_logits(&SMALL, weights, &t, row);
+        network_logits(&SMALL, weights, &t, row, 1);
         memcpy(whole[row], t.logits, sizeof whole[row]);
     }
     for (int row = 0; row < 5; row++) {
         t.rows = row + 1;
         t.spans[0].rows = (uint32_t)row + 1;
         network_forward(&SMALL, weights, &t, row);
-        network_logits(&SMALL, weights, &t, row);
+        network_logits(&SMALL, weights, &t, row, 1);
         CHECK(memcmp(whole[row], t.logits, sizeof whole[row]) == 0, "row %d", row);
     }
 }
