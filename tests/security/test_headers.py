@@ -59,7 +59,12 @@ def test_every_page_and_every_call_in_every_role():
     world = World()
     names = {
         **{"job_id": world.job.pk, "attempt_id": world.attempt, "draft_id": world.job.pk, "round_no": 0, "item_id": 1},
-        **{"invitation_id": world.job.pk, "peer_id": world.participant.peer.pk, "token": "x"},
+        **{
+            "package_id": world.job.pk,
+            "invitation_id": world.job.pk,
+            "peer_id": world.participant.peer.pk,
+            "token": "x",
+        },
     }
     for role in ("anonymous", "stranger", "owner"):
         caller = world.caller(role)
