@@ -6,8 +6,11 @@ A program is linked with the model that its name holds, else with digits.
 import subprocess
 from pathlib import Path
 
+from reference_models.build import HERE as FOLDER
+from reference_models.build import MODELS
+from reference_models.build import sources as model_sources
+
 HERE = Path(__file__).resolve().parent
-MODELS = HERE.parents[1] / "reference_models"
 
 # Without PIE static data lies below 4 GiB, so that its addresses fit the ABI's 32 bits (see native.c).
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -17,10 +20,10 @@ FLAGS = ("-std=c17", "-O1", "-ffp-contract=off", *WARNINGS, *LOW_ADDRESSES, *SAN
 
 
 def sources(program: str) -> list[Path]:
-    """The program, its machine, the library and all of the model."""
-    model = next((name for name in ("cartpole", "connect4", "mlp", "transformer") if name in program), "digits")
+    """The program, its machine, the library and all of the model, with what that shares of another."""
+    model = next((model for model in MODELS if model.id in program), next(m for m in MODELS if m.id == "digits"))
     own = [HERE / f"{program}.c", HERE / "native.c"]
-    return own + sorted(MODELS.glob("lib/*.c")) + sorted(MODELS.glob(f"{model}/*.c"))
+    return own + [FOLDER / path for path in model_sources(model)]
 
 
 def compile_program(program: str, folder: Path) -> Path:

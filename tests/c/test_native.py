@@ -20,6 +20,8 @@ def test_finds_the_programs():
         "mlp_hostile_test",
         "mlp_network_test",
         "network_test",
+        "text_policy_hostile_test",
+        "text_policy_learner_test",
         "text_test",
         "transformer_hostile_test",
         "transformer_layers_test",

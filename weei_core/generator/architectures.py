@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from weei_core.errors import Invalid
 from weei_core.strict_json import JsonValue, as_choice, as_int, as_list, as_number, as_object, refuse_unknown
@@ -317,6 +317,22 @@ class TransformerArchitecture:
         panel = _PANEL_COLUMNS * max(rows, self.head_rows, wide, vocabulary)
         rest = [4 * self.head_rows * vocabulary, 4 * attention, 4 * panel]
         return _blocks([*small, *layer * self.layers, *shared, *rest])
+
+
+class Configurable(Protocol):
+    """What a base module can be configured as."""
+
+    @property
+    def config_kind(self) -> int: ...
+    @property
+    def base_module(self) -> str: ...
+    @property
+    def parameter_count(self) -> int: ...
+    @property
+    def weight_bytes(self) -> int: ...
+    def to_json(self) -> dict[str, JsonValue]: ...
+    def values(self) -> list[float]: ...
+    def memory_bytes(self, batch_size: int, max_chunk_bytes: int) -> int: ...
 
 
 Architecture = MlpArchitecture | TransformerArchitecture

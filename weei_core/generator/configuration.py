@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weei_core import js_json
 from weei_core.errors import Invalid
-from weei_core.generator.architectures import Architecture, MlpArchitecture
+from weei_core.generator.architectures import Architecture, Configurable, MlpArchitecture
 from weei_core.generator.wasm_edit import PAGE_BYTES, configured, memory_limits
 from weei_core.model_info import parse_model_info
 from weei_core.strict_json import JsonValue, shown
@@ -43,8 +43,14 @@ def segment(kind: int, info: Mapping[str, JsonValue], values: Sequence[float], b
     return bytes(written)
 
 
+def blob_of(segment: bytes) -> bytes:
+    """The vocabulary, or the names and statistics, that `segment` was made of."""
+    at, size = _HEADER.unpack_from(segment)[8:10]
+    return segment[at : at + size]
+
+
 def configured_module(
-    architecture: Architecture, info: Mapping[str, JsonValue], blob: bytes, *, batch_size: int, max_chunk_bytes: int
+    architecture: Configurable, info: Mapping[str, JsonValue], blob: bytes, *, batch_size: int, max_chunk_bytes: int
 ) -> bytes:
     """The base module of `architecture` with its configuration. The same arguments give the same bytes.
 
@@ -166,7 +172,7 @@ def _statistic(mean: float, scale: float, field: str) -> bytes:
     raise Invalid(f"{field} must be a mean and a positive scale as float32; found {mean} and {scale}.", field=field)
 
 
-def _tokenizer(architecture: Architecture, blob: bytes) -> str | None:
+def _tokenizer(architecture: Configurable, blob: bytes) -> str | None:
     if isinstance(architecture, MlpArchitecture):
         return None
     kind = int.from_bytes(blob[:4], "little")

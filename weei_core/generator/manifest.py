@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from weei_core import js_json
 from weei_core.dataset_manifest import ChunkEntry
-from weei_core.generator.architectures import Architecture
+from weei_core.generator.architectures import Configurable
 from weei_core.strict_json import JsonValue
 
 Members = dict[str, JsonValue]
@@ -39,7 +39,7 @@ def _held(file: WrittenFile, data_format: str) -> Members:
 
 
 def manifest(
-    architecture: Architecture,
+    architecture: Configurable,
     *,
     model_id: str,
     module: Members,
@@ -47,8 +47,11 @@ def manifest(
     validation: WrittenFile | None,
     data_format: str,
     memory_bytes: int,
+    experience: Members | None = None,
+    progress_unit: str = "record",
 ) -> bytes:
-    """`module`: its file as `described`. `memory_bytes`: what a training on the largest chunk takes."""
+    """`module`: its file as `described`. `memory_bytes`: what a training on the largest chunk takes. `experience`:
+    `workSource` and `auxiliaryWeights` of a model that makes its own data."""
     entries: list[JsonValue] = [chunk.model_dump(mode="json", by_alias=True) for chunk in chunks]
     compatibility: Members = {
         "schemaVersion": 1,
@@ -70,7 +73,7 @@ def manifest(
             "cpuFallback": "restart-assignment",
             "aggregationOwner": "peer",
             "assignmentExecution": "exclusive",
-            "progressUnit": "record",
+            "progressUnit": progress_unit,
             "optimizerUnit": "batch",
         },
     }
@@ -79,6 +82,7 @@ def manifest(
         "schemaVersion": 1,
         "hostRuntime": {"id": "weei-device-program-v1", "delivery": "installed-in-host"},
         "wasm": module,
+        **(experience or {}),
         **({} if validation is None else {"validation": _held(validation, data_format)}),
         "execution": execution,
         "inlineJson": {"compatibility.json": compatibility, "dataset-manifest.json": entries},

@@ -60,6 +60,15 @@ def config_section(module: bytes) -> bytes | None:
     return None
 
 
+def config_segment(module: bytes) -> bytes | None:
+    """What `configured` was given as `segment`; None for a module that was not configured."""
+    if config_section(module) is None:
+        return None
+    placed = _placed(_only(_sections(module), _DATA, "data"))
+    found = next((part for part in placed if part.start == CONFIG_ADDRESS), None)
+    return None if found is None else found.encoded[found.start - found.end :]
+
+
 def configured(module: bytes, segment: bytes, *, section: bytes, initial_pages: int, maximum_pages: int) -> bytes:
     """`module` with `segment` at address 65,536, memory of these pages and the custom section `weei.config`.
 
