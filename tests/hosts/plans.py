@@ -108,6 +108,16 @@ PLANS: dict[str, Plan] = {
             "recordCount": 17,
         },
     },
+    "configured policy": {
+        "module": "tests/models/configured/text-policy.wasm",
+        "weights": INITIAL,
+        "auxiliary": [{"id": "reference", "file": OTHER}],
+        "work": {
+            "settings": '{"localEpochs":2,"batchSize":8,"learningRate":0.003}',
+            "round": 2,
+            "experience": {"seed": SEED, "unitStart": 4294967296, "unitCount": 20},
+        },
+    },
     "aux-echo": {
         "module": "tests/models/auxiliary/aux-echo.wasm",
         "weights": INITIAL,

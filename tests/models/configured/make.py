@@ -1,15 +1,18 @@
-"""The configured modules of the contract suite, which hosts fetch as files: small ones with a chunk each.
+"""The configured modules of the contract suite, which hosts fetch as files: small ones with a chunk each, if
+they read any.
 
 Run `python -m tests.models.configured.make` after a build of the base modules that changed them.
 """
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from tests.models import mlp, transformer
+from tests.models import mlp, text_policy, transformer
 from weei_core.generator.configuration import configured_module
+from weei_core.generator.text_policy import MAX_UNITS
 from weei_core.generator.tokenizers import Tokenizer
 
 HERE = Path(__file__).resolve().parent
@@ -19,6 +22,14 @@ TEXT = " ".join(hashlib.sha256(str(i).encode()).hexdigest()[: 3 + i % 5] for i i
 def table(records: int, columns: int) -> np.ndarray:
     """Whole numbers from 0 to 250, from integer arithmetic: the same on every machine."""
     return np.arange(records * columns).reshape(records, columns) ** 2 % 251
+
+
+def policy() -> tuple[bytes, None]:
+    """Sums of 0 and 1, so that even weights that know nothing answer some of them. It makes its own data."""
+    network = text_policy.architecture(groupSize=16, largestOperand=1, longestAnswer=3)
+    info = text_policy.info(network)
+    blob = text_policy.TOKENIZER.blob()
+    return configured_module(network, info, blob, batch_size=MAX_UNITS, max_chunk_bytes=0), None
 
 
 def rows() -> tuple[bytes, bytes]:
@@ -49,14 +60,22 @@ def text() -> tuple[bytes, bytes]:
     return made, transformer.chunk_of(records, network.vocab_size)
 
 
-MADE = {"mlp-rows": rows, "mlp-images": images, "transformer": text}
+MADE: dict[str, Callable[[], tuple[bytes, bytes | None]]] = {
+    "mlp-rows": rows,
+    "mlp-images": images,
+    "transformer": text,
+    "text-policy": policy,
+}
 
 
 def files() -> dict[str, bytes]:
     """Every file of this folder that is made, by name."""
     found = {}
     for name, make in MADE.items():
-        found[f"{name}.wasm"], found[f"{name}.bin"] = make()
+        module, chunk = make()
+        found[f"{name}.wasm"] = module
+        if chunk is not None:
+            found[f"{name}.bin"] = chunk
     return found
 
 
