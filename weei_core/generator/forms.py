@@ -18,15 +18,12 @@ def text_form(context: int, vocabulary: int) -> Members:
         "input": {"kind": "text", "label": "Text", "maxTokens": context},
         "inputs": [
             {"id": "text", "label": "Text to continue", "type": "text"},
-            {"id": "maxTokens", "label": "Tokens at most", "type": "integer", "minimum": 1, "maximum": context},
-            {"id": "temperature", "label": "Temperature", "type": "number", "minimum": 0, "maximum": 10},
-            {
-                "id": "topK",
-                "label": "Likeliest tokens (0: all)",
-                "type": "integer",
-                "minimum": 0,
-                "maximum": vocabulary,
-            },
+            {"id": "maxTokens", "label": "Tokens at most", "type": "integer"}
+            | {"minimum": 1, "maximum": context, "value": min(64, context)},
+            {"id": "temperature", "label": "Temperature (0: always the likeliest)", "type": "number"}
+            | {"minimum": 0, "maximum": 10, "value": 0.8},
+            {"id": "topK", "label": "Likeliest tokens (0: all)", "type": "integer"}
+            | {"minimum": 0, "maximum": vocabulary, "value": min(40, vocabulary)},
             {"id": "seed", "label": "Seed", "type": "seed"},
         ],
         "outputs": [
@@ -43,6 +40,7 @@ def row_form(columns: Sequence[str], shape: tuple[int, int, int] | None, *, regr
         form: Members = {"kind": "row", "count": len(columns)}
         if len(js_json.dumps(list(columns)).encode()) <= MAX_NAMES_BYTES:
             form["columns"] = list(columns)
+            values["names"] = list(columns)
     else:
         height, width, channels = shape
         form = {"kind": "image", "width": width, "height": height, "channels": channels}

@@ -10,25 +10,28 @@ function valueText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** A list of numbers as bars, each with its index and value. @param {number[]} values */
-function bars(values) {
-  const most = Math.max(...values.map(Math.abs), Number.MIN_VALUE);
+/** Numbers as bars, each with its index or name and its value. @param {Array<[string, number]>} numbers */
+function bars(numbers) {
+  const most = Math.max(...numbers.map(([, value]) => Math.abs(value)), Number.MIN_VALUE);
   const list = document.createElement("ul");
   list.className = "bars";
-  for (const [index, value] of values.entries()) {
+  for (const [name, value] of numbers) {
     const item = document.createElement("li");
     const meter = document.createElement("progress");
     meter.max = 1;
     meter.value = Math.abs(value) / most;
-    meter.setAttribute("aria-label", `${index}: ${valueText(value)}`);
-    item.append(`${index}`, meter, valueText(value));
+    meter.setAttribute("aria-label", `${name}: ${valueText(value)}`);
+    item.append(name, meter, valueText(value));
     list.append(item);
   }
   return list;
 }
 
-/** @param {unknown} value */
-const isNumbers = (value) => Array.isArray(value) && value.length > 0 && value.length <= 64 && value.every((one) => typeof one === "number");
+/** A list or an object of few numbers, and of nothing else; or null. @param {unknown} value @returns {Array<[string, number]> | null} */
+function numbersOf(value) {
+  const entries = typeof value === "object" && value !== null ? Object.entries(value) : [];
+  return entries.length > 0 && entries.length <= 64 && entries.every(([, one]) => typeof one === "number") ? entries : null;
+}
 
 /** Only the server has read ModelInfo, and not this part of it. @param {unknown} list @returns {Output[]} */
 const described = (list) => (Array.isArray(list) ? list.filter((one) => typeof one?.id === "string") : []);
@@ -102,13 +105,13 @@ export class FormView {
       const term = document.createElement("dt");
       term.textContent = label ?? id;
       const data = document.createElement("dd");
-      const value = output[id];
-      data.append(isNumbers(value) ? bars(/** @type {number[]} */ (value)) : valueText(value));
+      const numbers = numbersOf(output[id]);
+      data.append(numbers ? bars(numbers) : valueText(output[id]));
       return [term, data];
     });
     byId("ask-answer").replaceChildren(...rows);
     const first = rows[1]?.textContent ?? "";
-    const short = declared[0] && !isNumbers(output[declared[0].id]) ? ` ${declared[0].label ?? declared[0].id}: ${first}.` : "";
+    const short = declared[0] && !numbersOf(output[declared[0].id]) ? ` ${declared[0].label ?? declared[0].id}: ${first}.` : "";
     setText("play-status", `Round ${this.#round} answers.${short}`);
   }
 }

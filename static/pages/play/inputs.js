@@ -4,8 +4,9 @@ import { Paper } from "./paper.js";
 const MOST_PIXELS = 1024;
 /** Longer lists are pasted as JSON. */
 const MOST_NUMBERS = 10_000;
+const MOST_NAMES = 100;
 
-/** @typedef {{id: string, label?: string, type?: string, count?: number, columns?: number, minimum?: number, maximum?: number}} Input */
+/** @typedef {{id: string, label?: string, type?: string, value?: number, names?: string[], count?: number, columns?: number, minimum?: number, maximum?: number}} Input */
 /** `read` gives the value for the model, or throws an Error that says what is wrong.
  * @typedef {{id: string, element: HTMLElement, read: () => unknown}} Field */
 
@@ -40,6 +41,7 @@ function numberField(input) {
   for (const name of /** @type {const} */ (["minimum", "maximum"])) {
     if (input[name] !== undefined) control[name === "minimum" ? "min" : "max"] = String(input[name]);
   }
+  if (typeof input.value === "number") control.value = String(input.value);
   const read = () => {
     if (control.value === "" || !control.checkValidity()) throw new Error(`${input.label ?? input.id}: ${control.validationMessage || "a number is needed."}`);
     return Number(control.value);
@@ -96,13 +98,14 @@ function numbersOr(read, otherwise) {
 
 /** @param {Input} input @returns {Field} */
 function numbersField(input) {
-  const { id, count = 1, columns = 0, minimum = 0, maximum = 1 } = input;
+  const { id, names, count = 1, columns = 0, minimum = 0, maximum = 1 } = input;
   if (!(count > 0 && count <= MOST_NUMBERS)) return jsonField(input);
   const control = document.createElement("textarea");
   control.rows = 4;
   control.spellcheck = false;
   control.value = Array(count).fill(minimum).join(" ");
-  const element = field(input, control, "Numbers with spaces between them.");
+  const order = Array.isArray(names) && names.length === count && names.length <= MOST_NAMES ? ` In this order: ${names.join(", ")}.` : "";
+  const element = field(input, control, `Numbers with spaces between them.${order}`);
   const read = () => numbers(input, control.value);
   if (columns && count % columns === 0 && count <= MOST_PIXELS) {
     const paper = new Paper({ columns, minimum, maximum }, read(), (values) => (control.value = values.join(" ")));
