@@ -16,12 +16,13 @@ from typing import Any
 
 from jobs.services.experiments.arithmetic import ArithmeticStudy
 from jobs.services.experiments.charts import svg
+from jobs.services.experiments.grpo import Grpo
 from jobs.services.experiments.methods import Methods
 from jobs.services.experiments.momentum_trap import MomentumTrap
 from jobs.services.experiments.play import CARTPOLE, GAME
 from jobs.services.experiments.report import Claim, Report, Result, Study, Tell, claims_table, markdown_table
 
-_STUDIES: Sequence[Study] = (Methods(), ArithmeticStudy(), MomentumTrap(), CARTPOLE, GAME)
+_STUDIES: Sequence[Study] = (Methods(), ArithmeticStudy(), MomentumTrap(), CARTPOLE, GAME, Grpo())
 EXPERIMENTS: dict[str, Study] = {study.name: study for study in _STUDIES}
 """In the order of the page."""
 

@@ -72,7 +72,7 @@ def points(exact):
 def test_a_run_that_falls_is_told():
     report = Grpo().report(result([0.5, 0.7, 0.8], [0.6, 0.7, 0.55]))
     rose, near = report.claims
-    assert not rose.holds and rose.ours == "from 50 % to 60 % to 55 % to 80 %"
+    assert not rose.holds and rose.ours == "before 50 % to 60 %, after 55 % to 80 %"
     assert near.holds and near.ours == "0.2 nats"
 
 
