@@ -102,7 +102,7 @@ FILES = Group(
         Entry(
             "bad_rows",
             "Some records of the data file cannot be read",
-            "The first of them are named by line, with what was found and what would fit. Nothing was made of the file.",
+            "The first of them are named by line, with what was found and what would fit. Nothing was made of it.",
             "Mend these lines and upload the file again, or leave out the column that they are in.",
         ),
         Entry(
