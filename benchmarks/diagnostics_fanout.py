@@ -65,9 +65,7 @@ def measure() -> Iterator[Figure]:
     yield Duration("diagnostics_fanout_memory", ours.mib, "MiB", MOST_MIB)
     yield Duration("diagnostics_fanout_update_gap_p95", ours.gap_p95, "s", 1.5 * LIVE_SECONDS)
     yield Duration("diagnostics_fanout_not_shown", ours.lost, "last snapshots", 0)
-    yield Measured(
-        "diagnostics_fanout", per_second / ours.cores, "snapshots/CPU s", peer, per_second / theirs.cores, 0.1
-    )
+    yield Measured("diagnostics_fanout", per_second / ours.cores, "snapshots/CPU s", peer, per_second / theirs.cores)
 
 
 @dataclass

@@ -9,14 +9,14 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Measured:
-    """More is better. `goal` is the least `ratio` of value to peer_value that the project wants."""
+    """More is better. `goal` is the least `ratio` of value to peer_value that the project wants; None: just told."""
 
     name: str
     value: float
     unit: str
     peer: str
     peer_value: float
-    goal: float
+    goal: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -24,7 +24,7 @@ class Measured:
 
     @property
     def missed(self) -> bool:
-        return self.ratio < self.goal
+        return self.goal is not None and self.ratio < self.goal
 
     @property
     def line(self) -> str:

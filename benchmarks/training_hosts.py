@@ -24,7 +24,8 @@ MODELS = HERE.parent / "reference_models"
 NATIVE = ("-std=c17", "-O3", "-march=native", "-ffp-contract=off", "-fno-sanitize=undefined", "-no-pie", "-fno-pie")
 """With the compiler that builds the modules, which does better here than gcc. Without PIE static data lies below 4 GiB,
 where the ABI's addresses reach."""
-GOAL = 0.5
+GOALS = {"chromium": 0.5}
+"""Of the native build's speed; the other hosts are just told."""
 
 Timed = tuple[list[float], str]
 """Tokens per second of each assignment, and the SHA-256 of the weights."""
@@ -39,7 +40,9 @@ def measure() -> Iterator[Measured]:
         rates, weights = run()
         if weights != expected:
             raise NotTheSame(f"The weights that {name} returns differ from those of the native build.")
-        yield Measured(f"training_{name}", statistics.median(rates), "tokens/s", "clang -O3 -march=native", peer, GOAL)
+        yield Measured(
+            f"training_{name}", statistics.median(rates), "tokens/s", "clang -O3 -march=native", peer, GOALS.get(name)
+        )
 
 
 def in_native() -> Timed:
