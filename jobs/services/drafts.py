@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from django.utils import timezone
 from jobs.models import Job, JobDraft
 from jobs.services.creating import dataset_create, datasets_clean, job_create
 from jobs.services.events import enqueue
+from jobs.services.fenced import FencedRun, LeaseLost, lease_end, reason_of
 from jobs.services.lease import kept_alive
 from jobs.services.preparing import prepare
 from weei_core import js_json, strict_json
@@ -24,14 +24,6 @@ from weei_core.errors import Conflict, WeeiError
 
 logger = logging.getLogger(__name__)
 State = JobDraft.State
-
-MAX_ERROR_CHARACTERS = 100_000
-"""Room for the names of all files of a large dataset that are wrong."""
-STEP_SECONDS = 0.3
-
-
-class LeaseLost(Exception):
-    """Another worker took the draft over, or it is gone: this run must change nothing any more."""
 
 
 def draft_create(owner: Any, request: dict[str, Any]) -> JobDraft:
@@ -64,7 +56,7 @@ def _take(draft_id: UUID) -> Run | None:
     row = JobDraft.objects.filter(pk=draft_id)
     due = Q(state=State.QUEUED) | Q(state=State.PREPARING, lease_until__lt=now)
     taken = row.filter(due).update(
-        state=State.PREPARING, lease_until=_lease(now), tries=F("tries") + 1, done=0, total=0
+        state=State.PREPARING, lease_until=lease_end(now), tries=F("tries") + 1, done=0, total=0
     )
     draft = row.select_related("owner").first() if taken else None
     return Run(draft, draft.tries) if draft else None
@@ -91,65 +83,23 @@ def _prepare(run: Run) -> None:
             raise
 
 
-def _lease(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
-
-
 @dataclass
-class Run:
+class Run(FencedRun):
     """One try of a draft. Every write is fenced: once another try has begun it changes nothing."""
 
     draft: JobDraft
     tries: int
-    written: datetime | None = None
 
     @property
     def row(self) -> QuerySet[JobDraft]:
         return JobDraft.objects.filter(pk=self.draft.pk, state=State.PREPARING, tries=self.tries)
 
-    def renew(self) -> None:
-        self.row.update(lease_until=_lease(timezone.now()))
-
-    def step(self, step: str, done: int = 0, total: int = 0) -> None:
-        """Say where the work is; counts in between a few times a second at most."""
-        now = timezone.now()
-        between = done not in (0, total)
-        if between and self.written and (now - self.written).total_seconds() < STEP_SECONDS:
-            return
-        self.written = now
-        self._write(step=step, done=done, total=total, lease_until=_lease(now))
-
     def done(self, job: Job) -> None:
         """In the transaction that makes the job, so that a draft makes one job however often it is run."""
-        self._write(state=State.DONE, job=job, step="Done", lease_until=None)
+        self.write(state=State.DONE, job=job, step="Done", lease_until=None)
 
     def fail(self, error: WeeiError) -> None:
-        self.row.update(
-            state=State.FAILED,
-            error=reason_of(error),
-            error_field=storable(error.field or "")[:255],
-            error_code=error.code[:40],
-            lease_until=None,
-        )
-
-    def _write(self, **fields: Any) -> None:
-        if self.row.update(**fields) != 1:
-            raise LeaseLost
-
-
-def reason_of(error: WeeiError) -> str:
-    """The sentence, and below it every wrong file that the sentence has no room for."""
-    files = error.extra.get("files")
-    unsaid = [str(file) for file in files if str(file) not in error.message] if isinstance(files, list) else []
-    text = storable("\n".join([error.message, *unsaid]))
-    if len(text) <= MAX_ERROR_CHARACTERS:
-        return text
-    return text[:MAX_ERROR_CHARACTERS].rsplit("\n", 1)[0] + "\n…"
-
-
-def storable(text: str) -> str:
-    """What a module or a file brought into an error may be text that PostgreSQL does not take."""
-    return text.replace("\0", "\ufffd").encode(errors="replace").decode()
+        self.end(State.FAILED, reason_of(error), error)
 
 
 def draft_json(draft: JobDraft) -> dict[str, object]:

@@ -24,7 +24,7 @@ from checkpoints.models import Artifact
 from checkpoints.services.artifacts import artifact_new_file, artifact_path, artifact_reference
 from checkpoints.services.uploads import BLOCK_BYTES, check_room
 from jobs.models import Package, PackageFile
-from jobs.services.drafts import MAX_ERROR_CHARACTERS, STEP_SECONDS, LeaseLost, reason_of, storable
+from jobs.services.fenced import MAX_ERROR_CHARACTERS, FencedRun, LeaseLost, lease_end, reason_of, storable
 from jobs.services.lease import kept_alive
 from weei_core import js_json, strict_json
 from weei_core.errors import Conflict, WeeiError
@@ -59,7 +59,7 @@ def _take(package_id: UUID) -> Run | None:
     now = timezone.now()
     due = Q(state=State.QUEUED) | Q(state=State.WORKING, lease_until__lt=now)
     taken = Package.objects.filter(due, pk=package_id).update(
-        state=State.WORKING, lease_until=_lease(now), tries=F("tries") + 1, runs=F("runs") + 1, done=0, total=0
+        state=State.WORKING, lease_until=lease_end(now), tries=F("tries") + 1, runs=F("runs") + 1, done=0, total=0
     )
     package = Package.objects.filter(pk=package_id).select_related("source", "owner").first() if taken else None
     return Run(package, package.runs) if package else None
@@ -187,33 +187,16 @@ def _reason(error: WeeiError) -> str:
     return storable("\n".join([f"{head}:", *listed, *more]))[:MAX_ERROR_CHARACTERS]
 
 
-def _lease(now: datetime) -> datetime:
-    return now + timedelta(seconds=settings.MERGE_LEASE_SECONDS)
-
-
 @dataclass
-class Run:
+class Run(FencedRun):
     """One run of a task. Once another has begun, or the task was stopped, every write of it raises `LeaseLost`."""
 
     package: Package
     runs: int
-    written: datetime | None = None
 
     @property
     def row(self) -> QuerySet[Package]:
         return Package.objects.filter(pk=self.package.pk, state=State.WORKING, runs=self.runs)
-
-    def renew(self) -> None:
-        self.row.update(lease_until=_lease(timezone.now()))
-
-    def step(self, step: str, done: int = 0, total: int = 0) -> None:
-        """Say where the work is; counts in between a few times a second at most."""
-        now = timezone.now()
-        between = done not in (0, total)
-        if between and self.written and (now - self.written).total_seconds() < STEP_SECONDS:
-            return
-        self.written = now
-        self.write(step=step, done=done, total=total, lease_until=_lease(now))
 
     def stage(self, stage: str, done: int, total: int) -> None:
         """A step of the generator, by its own word."""
@@ -226,14 +209,4 @@ class Run:
         self.write(state=State.DONE, step="", lease_until=None, touched=timezone.now(), **fields)
 
     def fail(self, error: WeeiError) -> None:
-        self.row.update(
-            state=State.FAILED,
-            error=_reason(error),
-            error_field=storable(error.field or "")[:255],
-            error_code=error.code[:40],
-            lease_until=None,
-        )
-
-    def write(self, **fields: Any) -> None:
-        if self.row.update(**fields) != 1:
-            raise LeaseLost
+        self.end(State.FAILED, _reason(error), error)

@@ -1,5 +1,7 @@
 // Shapes that several modules share; read by tsc only. Wire shapes are docs/protocol.md.
 
+export type { DraftState, FileProgress } from "./weei.js";
+
 export interface ArtifactRef {
   sha256: string;
   bytes: number;
@@ -206,23 +208,6 @@ export interface Transfer {
   totalBytes: number;
   bytesPerSecond: number;
   remainingSeconds?: number;
-}
-
-export interface FileProgress {
-  fileName: string;
-  phase: "hashing" | "uploading" | "held" | "done";
-  bytes: number;
-  totalBytes: number;
-  error?: string;
-}
-
-export interface DraftState {
-  state: "queued" | "preparing" | "done" | "failed";
-  step: string | null;
-  done: number;
-  total: number;
-  error: string | null;
-  jobId: string | null;
 }
 
 export interface Participation {

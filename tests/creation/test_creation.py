@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from checkpoints.models import Checkpoint, JobArtifact
 from jobs.models import Dataset, JobDraft
-from jobs.services import drafts
+from jobs.services import drafts, fenced
 from jobs.services.creating import dataset_create
 from jobs.services.drafts import Run, draft_create, draft_json, draft_name, draft_prepare
 from jobs.services.preparing import prepare as real_prepare
@@ -77,16 +77,16 @@ def test_keeps_the_name_that_was_given(user):
 def test_tells_how_far_it_is(user, monkeypatch):
     """Live progress: the row says step, done and total while the work goes on."""
     seen = []
-    write = Run._write
+    write = Run.write
 
     def watched(self, **fields):
         write(self, **fields)
         row = draft_json(JobDraft.objects.get(pk=self.draft.pk))
         seen.append((row["state"], row["step"], row["done"], row["total"]))
 
-    monkeypatch.setattr(Run, "_write", watched)
+    monkeypatch.setattr(Run, "write", watched)
     monkeypatch.setattr("jobs.services.modules.INSPECT_BATCH", 5)
-    monkeypatch.setattr(drafts, "STEP_SECONDS", 0)
+    monkeypatch.setattr(fenced, "STEP_SECONDS", 0)
     make(user, validation=digits("data/validation.bin"))
     assert seen == [
         ("preparing", "Checking files", 0, 0),

@@ -14,7 +14,8 @@ from checkpoints.services.artifacts import artifact_put_bytes
 from checkpoints.services.collector import collect
 from jobs.models import JobDraft, Package, PackageFile
 from jobs.services import package_work
-from jobs.services.drafts import LeaseLost, draft_prepare
+from jobs.services.drafts import draft_prepare
+from jobs.services.fenced import LeaseLost
 from jobs.services.package_work import Run, package_run, work_clean
 from jobs.services.packaging import (
     package_cancel,
