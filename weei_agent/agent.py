@@ -58,7 +58,7 @@ class Agent:
     async def accept(self) -> None:
         """Say yes to the invitation."""
         try:
-            await self._connection.command("/api/invitations/decide", {"jobId": self._job_id, "accepted": True})
+            await self._connection.command("/api/v1/invitations/decide", {"jobId": self._job_id, "accepted": True})
         except Problem as problem:
             raise refusal_of(problem) from None
 
@@ -83,7 +83,9 @@ class Agent:
         """Frees what this peer was dealt at once, instead of when its lease runs out. Best effort."""
         with contextlib.suppress(TimeoutError, Unreachable, Problem):
             async with asyncio.timeout(GOODBYE_SECONDS):
-                await self._tools.server.json_once("POST", "/api/peer/pause", {"jobId": self._job_id, "paused": True})
+                await self._tools.server.json_once(
+                    "POST", "/api/v1/peer/pause", {"jobId": self._job_id, "paused": True}
+                )
 
     async def _begin(self) -> None:
         await self._connection.poll()
@@ -91,7 +93,7 @@ class Agent:
         peer_id = self._connection.state.peerId if self._connection.state else ""
         self._tools.reporter.event("accepted", jobId=job.id, jobName=job.name, peerId=peer_id)
         if job.pausedByPeer:
-            await self._connection.command("/api/peer/pause", {"jobId": self._job_id, "paused": False})
+            await self._connection.command("/api/v1/peer/pause", {"jobId": self._job_id, "paused": False})
 
     async def _follow(self) -> None:
         await self._connection.introduced.wait()
@@ -205,7 +207,7 @@ class Agent:
         self._over.add(work.attemptId)
         with contextlib.suppress(Problem):  # over already
             await self._connection.command(
-                f"/api/peer/attempts/{work.attemptId}/failed", {"reason": reason[:REASON_CHARACTERS]}
+                f"/api/v1/peer/attempts/{work.attemptId}/failed", {"reason": reason[:REASON_CHARACTERS]}
             )
 
     async def _drop(self) -> None:

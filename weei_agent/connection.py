@@ -80,7 +80,7 @@ class Connection:
         await self._server.until_answered(lambda: self._ask("POST", path, body))
 
     async def poll(self) -> None:
-        await self._server.until_answered(lambda: self._ask("GET", "/api/peer/state"))
+        await self._server.until_answered(lambda: self._ask("GET", "/api/v1/peer/state"))
         self._server.mend_gap()
 
     async def poll_if_offline(self) -> None:
@@ -123,7 +123,7 @@ class Connection:
                     await self._new_state.wait()
                 continue
             try:
-                await self._ask("GET", "/api/peer/state")
+                await self._ask("GET", "/api/v1/peer/state")
             except Unreachable as trouble:
                 self._server.trouble(str(trouble), self._timing.poll)
             except Problem as problem:

@@ -21,7 +21,7 @@ async def identify(server: Server, store: IdentityStore) -> Identity:
     """The stored identity, or a new one from the server. From here on `server` speaks in its name."""
     identity = store.load()
     if identity is None:
-        answer = await server.json("POST", "/api/peers", {})
+        answer = await server.json("POST", "/api/v1/peers", {})
         identity = Identity(answer["peerId"], answer["token"])
         store.save(identity)
     server.authorize(identity.token)
@@ -30,7 +30,7 @@ async def identify(server: Server, store: IdentityStore) -> Identity:
 
 async def current_state(server: Server) -> PeerState:
     try:
-        return read(PeerState, await server.json("GET", "/api/peer/state"))
+        return read(PeerState, await server.json("GET", "/api/v1/peer/state"))
     except Problem as problem:
         raise refusal_of(problem) from None
 
@@ -46,7 +46,7 @@ async def is_member(server: Server, identity: Identity, link: Link) -> bool:
 
 async def open_invitation(server: Server, link: Link) -> Invitation:
     try:
-        return read(Invitation, await server.json("POST", "/api/invitations/open", {"token": link.token}))
+        return read(Invitation, await server.json("POST", "/api/v1/invitations/open", {"token": link.token}))
     except Problem as problem:
         raise refusal_of(problem) from None
 
@@ -61,7 +61,7 @@ async def leave(server: Server, store: IdentityStore) -> None:
     if job is None:
         raise Stop(Exit.COMPLETED, "This agent belongs to no job on this server.")
     try:
-        await server.json("POST", "/api/peer/leave", {"jobId": job.id})
+        await server.json("POST", "/api/v1/peer/leave", {"jobId": job.id})
     except Problem as problem:
         raise refusal_of(problem) from None
     raise Stop(Exit.COMPLETED, f"Left “{job.name}”.")

@@ -42,7 +42,7 @@ class Readiness:
             info = await self._load(job)
             auxiliary = {slot.id: slot.sha256 for slot in job.auxiliary}
             body = {"jobId": job.id, "moduleSha256": job.module.sha256, "auxiliary": auxiliary}
-            await self._connection.command("/api/peer/ready", {**body, "workers": self._tools.workers})
+            await self._connection.command("/api/v1/peer/ready", {**body, "workers": self._tools.workers})
         except Problem as problem:
             await self._connection.poll()
             self._still_member()  # removed meanwhile: that is the reason then
@@ -74,7 +74,7 @@ class Readiness:
         self._tools.measurements.fail(reason)
         body = {"jobId": job.id, "reason": reason[:REASON_CHARACTERS]}
         with contextlib.suppress(Problem):
-            await self._connection.command("/api/peer/load-failed", body)
+            await self._connection.command("/api/v1/peer/load-failed", body)
         raise Stop(Exit.MODEL_UNUSABLE, f"The model cannot be loaded here: {reason}")
 
 

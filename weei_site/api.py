@@ -37,7 +37,7 @@ api = NinjaAPI(
     description="Training jobs, their participants and their checkpoints. Errors are RFC 9457 problem details.",
     parser=StrictParser(),
     renderer=JavaScriptRenderer(),
-    docs_url="/docs",
+    docs_url=None,  # The pages stand beside the versions (weei_site/urls.py).
 )
 api.add_router("", peers_router)
 api.add_router("", jobs_router)

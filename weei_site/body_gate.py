@@ -30,7 +30,7 @@ _CLOSE = (("Connection", "close"),)
 
 def largest_body(path: str, media_type: str) -> int:
     """How many bytes a body may have at this address."""
-    if path.rstrip("/") == "/api/jobs":
+    if path.rstrip("/") == "/api/v1/jobs":
         return CREATE_BYTES
     if path.startswith("/api/"):
         return API_BYTES

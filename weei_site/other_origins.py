@@ -24,7 +24,7 @@ Application = Callable[..., Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 PREFIXES = ("/api/", "/bytes/")
-FOR_ALL = "/api/site"
+FOR_ALL = "/api/v1/site"
 """Says to every page of a registered origin whether its user may go on."""
 
 PREFLIGHT_SECONDS = 600

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
+from urllib.parse import quote
 
 from asgiref.sync import sync_to_async
 from channels.sessions import SessionMiddlewareStack
@@ -45,6 +47,18 @@ class Http:
             await static_application(scope, receive, send)
         else:
             await self._django(scope, receive, send)
+
+
+_OF_A_VERSION = re.compile(r"/api/(?:v\d+|docs|openapi\.json)(?:/|$)")
+
+
+def newest_version(scope: Any) -> Any:
+    """`/api/jobs` without a version is the newest one's: what was written before versions goes on working."""
+    path = scope["path"]
+    if not path.startswith("/api/") or _OF_A_VERSION.match(path):
+        return scope
+    found = "/api/v1/" + path.removeprefix("/api/")
+    return {**scope, "path": found, "raw_path": quote(found).encode()}
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
@@ -105,4 +119,9 @@ def build(django_application: Application) -> Any:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await by_type[scope["type"]](scope, receive, send)
 
-    return OtherOrigins(BodyGate(application))
+    gated = OtherOrigins(BodyGate(application))
+
+    async def outermost(scope: Any, receive: Any, send: Any) -> None:
+        await gated(newest_version(scope) if scope["type"] == "http" else scope, receive, send)
+
+    return outermost

@@ -40,7 +40,7 @@ function wireForm(form) {
 /** @param {string} id @returns {Promise<any>} the draft when it has ended */
 async function watchDraft(id) {
   for (;;) {
-    const draft = await http.retried("GET", `/api/drafts/${id}`);
+    const draft = await http.retried("GET", `/api/v1/drafts/${id}`);
     setText("start-step", draft.state === "queued" ? "Waiting for the server to begin…" : `Preparing the job: ${draft.step || "checking the files"}`);
     setBar("start-bar", draft.total ? draft.done / draft.total : null);
     if (draft.state === "done") return draft;

@@ -66,7 +66,7 @@ const METHODS = {
   preferences: ({ preferences }) => session?.setPreferences(preferences),
   setPaused: ({ paused }) => current().setPaused(paused),
   leave: () => current().leave(),
-  decide: ({ jobId, accepted }) => current().command("/api/invitations/decide", { jobId, accepted }),
+  decide: ({ jobId, accepted }) => current().command("/api/v1/invitations/decide", { jobId, accepted }),
   poll: () => current().poll(),
 
   /** What this browser keeps, and how much its browser lets the site keep. */

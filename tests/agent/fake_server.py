@@ -417,7 +417,7 @@ class FakeServer:
 
     async def _serve(self):
         routes = [
-            Route("/api/{name:path}", self.api, methods=["GET", "POST"]),
+            Route("/api/v1/{name:path}", self.api, methods=["GET", "POST"]),
             Route("/bytes/jobs/{job}/{sha}", self.download),
             Route("/bytes/uploads", self.upload, methods=["POST"]),
             Route("/bytes/uploads/{id}", self.upload, methods=["PATCH", "HEAD"]),

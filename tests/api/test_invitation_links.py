@@ -23,11 +23,11 @@ def job():
 
 
 def open_link(peer, token):
-    return peer.post("/api/invitations/open", {"token": token})
+    return peer.post("/api/v1/invitations/open", {"token": token})
 
 
 def decide(peer, job, accepted=True):
-    return peer.post("/api/invitations/decide", {"jobId": str(job.pk), "accepted": accepted})
+    return peer.post("/api/v1/invitations/decide", {"jobId": str(job.pk), "accepted": accepted})
 
 
 def dead_links(job):
@@ -130,7 +130,7 @@ def test_the_facts_of_an_invitation_are_the_listed_ones_and_hold_no_bytes_of_the
 def test_an_invitee_is_told_no_assignment_and_no_job(job):
     peer = browser()
     open_link(peer, link_of(job))
-    state = peer.get("/api/peer/state").json()
+    state = peer.get("/api/v1/peer/state").json()
     assert (state["job"], state["assignment"], state["invitations"]) == (None, None, [str(job.pk)])
 
 

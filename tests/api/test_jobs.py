@@ -29,7 +29,7 @@ def alice(world):
 
 @pytest.fixture
 def path(world):
-    return f"/api/jobs/{world.job.pk}"
+    return f"/api/v1/jobs/{world.job.pk}"
 
 
 def ok(response, status=200):
@@ -67,7 +67,7 @@ def test_a_job_is_told_whole(world, alice, path):
 
 def test_only_own_jobs_are_listed_newest_first(world, alice):
     second = make_job(user=owner("alice"))
-    assert [job["id"] for job in ok(alice.get("/api/jobs"))] == [str(second.pk), str(world.job.pk)]
+    assert [job["id"] for job in ok(alice.get("/api/v1/jobs"))] == [str(second.pk), str(world.job.pk)]
 
 
 def test_a_job_is_made_from_uploaded_files(alice, sent, django_capture_on_commit_callbacks):
@@ -80,20 +80,20 @@ def test_a_job_is_made_from_uploaded_files(alice, sent, django_capture_on_commit
         "settings": {"epochs": 1},
     }
     with django_capture_on_commit_callbacks(execute=True):
-        draft = ok(alice.post("/api/jobs", body), 202)
+        draft = ok(alice.post("/api/v1/jobs", body), 202)
     assert sent.tasks == [("jobs.tasks.prepare", (draft["draftId"],))]
-    told = ok(alice.get(f"/api/drafts/{draft['draftId']}"))
+    told = ok(alice.get(f"/api/v1/drafts/{draft['draftId']}"))
     assert (told["state"], told["jobId"], told["error"]) == ("queued", None, None)
     kept = strict_json.loads(JobDraft.objects.get().request_text)
     assert kept == {**body, "executionFiles": []}
-    assert_problem(browser("mallory").get(f"/api/drafts/{draft['draftId']}"), 404)
+    assert_problem(browser("mallory").get(f"/api/v1/drafts/{draft['draftId']}"), 404)
 
 
 def test_files_that_were_not_uploaded_are_named(alice):
     user = owner("alice")
     missing = {"fileName": "gone.bin", "bytes": 1, "sha256": "0" * 64}
     body = {"module": uploaded(user), "manifest": missing, "settings": {}}
-    problem = assert_problem(alice.post("/api/jobs", body), 422, "not_uploaded")
+    problem = assert_problem(alice.post("/api/v1/jobs", body), 422, "not_uploaded")
     assert problem["files"] == ["gone.bin"]
 
 
@@ -101,14 +101,14 @@ def test_a_file_of_somebody_else_counts_as_not_uploaded(alice):
     """H3."""
     theirs = uploaded(owner("mallory"))
     body = {"module": theirs, "manifest": theirs, "settings": {}}
-    assert_problem(alice.post("/api/jobs", body), 422, "not_uploaded")
-    assert ok(alice.post("/api/artifacts/held", {"hashes": [theirs["sha256"]]})) == {"held": []}
+    assert_problem(alice.post("/api/v1/jobs", body), 422, "not_uploaded")
+    assert ok(alice.post("/api/v1/artifacts/held", {"hashes": [theirs["sha256"]]})) == {"held": []}
 
 
 def test_held_names_own_files_whatever_else_is_asked(alice):
     mine = uploaded(owner("alice"))["sha256"]
     hashes = [f"{n:064x}" for n in range(10_000)] + [mine]
-    assert ok(alice.post("/api/artifacts/held", {"hashes": hashes})) == {"held": [mine]}
+    assert ok(alice.post("/api/v1/artifacts/held", {"hashes": hashes})) == {"held": [mine]}
 
 
 def test_a_job_runs_pauses_resumes_and_finishes(world, alice, path):
@@ -123,7 +123,7 @@ def test_a_job_runs_pauses_resumes_and_finishes(world, alice, path):
 
 def test_a_job_is_started_once_somebody_can_train(world):
     mallory = world.stranger
-    path = f"/api/jobs/{world.other.pk}"
+    path = f"/api/v1/jobs/{world.other.pk}"
     assert_problem(mallory.post(f"{path}/start"), 409, "nobody_trains")
 
 
@@ -139,7 +139,7 @@ def test_a_running_job_is_not_deleted_and_a_paused_one_is(world, alice, path):
 def test_open_makes_this_browser_the_coordinators_and_leave_ends_that(world, path):
     tablet = browser("alice")
     assert ok(tablet.post(f"{path}/open"))["owner"] == str(tablet.peer.pk)
-    assert_problem(tablet.post(f"/api/jobs/{make_job(user=owner('alice')).pk}/open"), 409, "leave_first")
+    assert_problem(tablet.post(f"/api/v1/jobs/{make_job(user=owner('alice')).pk}/open"), 409, "leave_first")
     assert ok(tablet.post(f"{path}/leave"))["status"] == "running"
     assert not Membership.objects.get(peer=tablet.peer).current
 
@@ -196,7 +196,7 @@ def test_validation_needs_a_model_that_evaluates_and_a_file(world, alice, path):
 def test_validation_is_asked_for_by_round_or_for_the_latest(alice):
     job = make_job(user=owner("alice"), capabilities={"evaluation": True})
     Job.objects.filter(pk=job.pk).update(validation_file=job.module)
-    path = f"/api/jobs/{job.pk}/validation"
+    path = f"/api/v1/jobs/{job.pk}/validation"
     assert ok(alice.post(path, {}))["validation"] == "due"
     assert ok(alice.post(path, {"round": 0}))["artifact"]["round"] == 0
     assert_problem(alice.post(path, {"round": 9}), 404)
@@ -215,7 +215,7 @@ def test_links_are_made_listed_and_revoked(world, alice, path):
 
 
 def test_a_link_of_another_job_is_not_revoked_through_mine(world, alice, path):
-    theirs = ok(world.stranger.post(f"/api/jobs/{world.other.pk}/invitations"), 201)
+    theirs = ok(world.stranger.post(f"/api/v1/jobs/{world.other.pk}/invitations"), 201)
     assert_problem(alice.post(f"{path}/invitations/{theirs['id']}/revoke"), 404)
     assert Invitation.objects.get(pk=theirs["id"]).revoked_at is None
 
@@ -255,9 +255,9 @@ def test_a_participant_is_paused_removed_and_invited_again(world, alice, path):
     assert Attempt.objects.get(pk=world.attempt).state == "left"
     ok(alice.post(f"{person}/pause", {"paused": False}))
     assert str(peer.pk) not in ok(alice.post(f"{person}/remove"))["participants"]
-    assert world.participant.get("/api/peer/state").json()["job"] is None
+    assert world.participant.get("/api/v1/peer/state").json()["job"] is None
     assert ok(alice.post(f"{person}/invite"))["participants"][str(peer.pk)]["state"] == "invited"
-    assert world.participant.get("/api/peer/state").json()["invitations"] == [str(world.job.pk)]
+    assert world.participant.get("/api/v1/peer/state").json()["invitations"] == [str(world.job.pk)]
 
 
 def test_a_peer_that_never_opened_a_link_cannot_be_invited(alice, path):

@@ -48,7 +48,7 @@ def test_a_malformed_id_is_refused(path, bad):
     assert_problem(response)
 
 
-@pytest.mark.parametrize("path", ["/api/", "/api/nothing", "/api/jobs/x/y/z", "/api//jobs", "/api/peer"])
+@pytest.mark.parametrize("path", ["/api/", "/api/v1/nothing", "/api/v1/jobs/x/y/z", "/api/v1//jobs", "/api/v1/peer"])
 def test_an_unknown_address_is_a_problem_too(path):
     assert_problem(Caller().get(path), 404, "not_found")
 
@@ -60,7 +60,7 @@ def test_pages_keep_their_own_404():
 @pytest.mark.parametrize("method, path", UNSAFE)
 def test_session_calls_need_the_csrf_token_and_peers_do_not(method, path):
     """H1: no unsafe call works by a cookie alone; a bearer token does not come along by itself."""
-    by_token = path.startswith(("/api/peer", "/api/invitations", "/api/site"))
+    by_token = path.startswith(("/api/v1/peer", "/api/v1/invitations", "/api/v1/site"))
     caller = browser("alice", enforce_csrf_checks=True)
     response = caller.call(method.upper(), filled(path), {})
     if by_token:
@@ -73,7 +73,7 @@ def test_a_session_call_with_the_csrf_token_works(world):
     alice = browser("alice", enforce_csrf_checks=True)
     alice.client.get("/jobs/")
     token = alice.client.cookies[django_settings.CSRF_COOKIE_NAME].value
-    path = f"/api/jobs/{world.job.pk}/pause"
+    path = f"/api/v1/jobs/{world.job.pk}/pause"
     assert alice.post(path, **{"x-csrftoken": token}).status_code == 200
     assert_problem(alice.post(path, **{"x-csrftoken": token[:-1] + "x"}), 403)
     foreign = {"x-csrftoken": token, "origin": "https://other.example"}
@@ -85,7 +85,7 @@ def test_no_get_changes_anything(world):
     from django.test.utils import CaptureQueriesContext
 
     for path, methods in PATHS.items():
-        if "get" not in methods or path == "/api/peer/state":
+        if "get" not in methods or path == "/api/v1/peer/state":
             continue
         address = path.format(job_id=world.job.pk, draft_id=ID, round_no=0)
         with CaptureQueriesContext(connection) as queries:
@@ -102,11 +102,11 @@ def test_a_database_that_is_away_is_503_and_says_when_to_come_back(world, monkey
         raise error
 
     monkeypatch.setattr("peers.api.peer_state", away)
-    response = world.participant.get("/api/peer/state")
+    response = world.participant.get("/api/v1/peer/state")
     assert_problem(response, 503, "unavailable")
     assert response["Retry-After"] == "5"
     monkeypatch.setattr("peers.api.peer_for_token", away)
-    assert_problem(world.participant.get("/api/peer/state"), 503, "unavailable")
+    assert_problem(world.participant.get("/api/v1/peer/state"), 503, "unavailable")
     monkeypatch.setattr("jobs.views.pages.job_for_owner", away)
     page = world.owner.client.get(f"/jobs/{world.job.pk}/")
     assert page.status_code == 503 and "text/html" in page["Content-Type"]
@@ -119,13 +119,13 @@ def test_a_bug_is_not_told_and_not_a_problem_detail(world, monkeypatch):
         raise RuntimeError("the secret is 42")
 
     monkeypatch.setattr("peers.api.peer_state", bug)
-    response = world.participant.get("/api/peer/state")
+    response = world.participant.get("/api/v1/peer/state")
     assert response.status_code == 500 and b"42" not in response.content and b"Traceback" not in response.content
     assert response["Content-Type"] != "application/problem+json"
 
 
 def test_refusals_are_not_kept_by_caches(world):
-    assert "no-store" in world.stranger.get(f"/api/jobs/{world.job.pk}")["Cache-Control"]
+    assert "no-store" in world.stranger.get(f"/api/v1/jobs/{world.job.pk}")["Cache-Control"]
 
 
 def test_the_documentation_loads_nothing_from_elsewhere_and_runs_under_the_policy():

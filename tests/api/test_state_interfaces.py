@@ -62,20 +62,20 @@ def test_every_field_of_a_job_is_there_for_its_coordinator_and_for_a_participant
     world = World()
     Requeued.objects.create(job=world.job, position=9, chunk_index=0, record_count=1, held=True, errors=3)
     Participant(world.job).fail()
-    seen = [get(world.owner, f"/api/jobs/{world.job.pk}"), get(world.participant, "/api/peer/job")["job"]]
+    seen = [get(world.owner, f"/api/v1/jobs/{world.job.pk}"), get(world.participant, "/api/v1/peer/job")["job"]]
     for job in seen:
         assert differences(job, "TrainingJob") == []
         assert job["slots"] and job["participants"]
     assert any("error" in slot for slot in seen[0]["slots"]), "an error of a slot is told too"
     optional = {field.rstrip("?") for field in fields_of("TrainingJob") if field.endswith("?")}
     assert optional - set(seen[0]) == set(), "the coordinator is told everything"
-    assert get(world.left, "/api/peer/job") == {"job": None}
+    assert get(world.left, "/api/v1/peer/job") == {"job": None}
 
 
 def test_a_participant_sees_its_own_entries_only():
     world = World()
     other = Participant(world.job)
-    job = get(world.participant, "/api/peer/job")["job"]
+    job = get(world.participant, "/api/v1/peer/job")["job"]
     mine = str(world.participant.peer.pk)
     assert (job["role"], set(job["participants"]), {slot["peerId"] for slot in job["slots"]}) == (
         "participant",
@@ -149,7 +149,7 @@ def test_chunks_are_told_in_an_order_of_the_same_job_only():
     world = World()
     lifecycle.job_shuffle(world.job)
     order = told(world.job)["queue"]["order"]
-    path = f"/api/jobs/{world.job.pk}/chunks"
+    path = f"/api/v1/jobs/{world.job.pk}/chunks"
     ids = list(Chunk.objects.filter(dataset=world.job.dataset).values_list("chunk_id", flat=True))
     assert get(world.owner, path) == {"chunkIds": ids}
     assert sorted(get(world.owner, f"{path}?order={order}")["chunkIds"]) == sorted(ids)
@@ -199,13 +199,13 @@ def test_peers_are_online_guests_that_the_coordinator_knows():
     known = [world.participant, world.left, world.invited]
     assert sorted(peers) == sorted(str(peer.pk) for peer in [*(caller.peer for caller in known), opened])
     for peer_id in peers:
-        assert world.owner.post(f"/api/jobs/{job.pk}/participants/{peer_id}/invite").status_code == 200
+        assert world.owner.post(f"/api/v1/jobs/{job.pk}/participants/{peer_id}/invite").status_code == 200
 
 
 def test_what_is_kept_is_told_by_job_and_kind():
     world = World()
-    found = get(world.owner, "/api/storage")
+    found = get(world.owner, "/api/v1/storage")
     mine = [row for row in found["jobs"] if row["jobId"] == str(world.job.pk)]
     assert {row["kind"]: row["files"] for row in mine} == {"module": 1, "weights": 1, "chunk": 6}
     assert found["bytes"] == sum(row["bytes"] for row in found["jobs"]) and found["uploads"] == 0
-    assert get(browser("nobody"), "/api/storage") == {"bytes": 0, "uploads": 0, "uploadBytes": 0, "jobs": []}
+    assert get(browser("nobody"), "/api/v1/storage") == {"bytes": 0, "uploads": 0, "uploadBytes": 0, "jobs": []}

@@ -18,14 +18,14 @@ UNSAFE = [
     if method not in ("get", "head", "delete")
 ]
 TAKES_NO_BODY = {
-    f"/api/jobs/{{job_id}}/{name}" for name in ("open", "leave", "start", "pause", "resume", "finish", "shuffle")
+    f"/api/v1/jobs/{{job_id}}/{name}" for name in ("open", "leave", "start", "pause", "resume", "finish", "shuffle")
 } | {
-    "/api/jobs/{job_id}/invitations/{invitation_id}/revoke",
-    "/api/jobs/{job_id}/participants/{peer_id}/invite",
-    "/api/jobs/{job_id}/participants/{peer_id}/remove",
-    "/api/site/sign-out",
+    "/api/v1/jobs/{job_id}/invitations/{invitation_id}/revoke",
+    "/api/v1/jobs/{job_id}/participants/{peer_id}/invite",
+    "/api/v1/jobs/{job_id}/participants/{peer_id}/remove",
+    "/api/v1/site/sign-out",
 }
-EMPTY_IS_FINE = {"/api/peers", "/api/jobs/{job_id}/validation", "/api/jobs/{job_id}/invitations"}
+EMPTY_IS_FINE = {"/api/v1/peers", "/api/v1/jobs/{job_id}/validation", "/api/v1/jobs/{job_id}/invitations"}
 
 
 def test_the_corpus_is_large_enough():
@@ -49,19 +49,19 @@ def address(world, path):
 
 
 def caller(world, path):
-    return world.participant if path.startswith(("/api/peer", "/api/invitations")) else world.owner
+    return world.participant if path.startswith(("/api/v1/peer", "/api/v1/invitations")) else world.owner
 
 
 @pytest.mark.parametrize("method, path", [row for row in UNSAFE if row[1] not in TAKES_NO_BODY])
 def test_bad_bodies_are_refused_and_change_nothing(world, method, path):
-    before = caller(world, "/api/peer").get("/api/peer/state").json()
+    before = caller(world, "/api/v1/peer").get("/api/v1/peer/state").json()
     for name, text in TEXTS.items():
         response = caller(world, path).call(method, address(world, path), raw=text)
         assert 400 <= response.status_code < 500, (name, response.status_code, response.content)
         problem = assert_problem(response)
         assert response.status_code in (404, 422), (name, problem)
         assert len(problem["title"]) < 600 and problem.get("field"), (name, problem)
-    after = caller(world, "/api/peer").get("/api/peer/state").json()
+    after = caller(world, "/api/v1/peer").get("/api/v1/peer/state").json()
     for state in (before, after):
         (state["assignment"] or {}).pop("secondsLeft", None)
     assert before == after
@@ -75,21 +75,21 @@ def test_a_body_that_is_not_asked_for_is_not_read(world, path):
 
 
 def test_the_reason_of_bad_json_is_told(world):
-    response = world.participant.call("POST", "/api/peer/pause", raw=b'{"paused":true,"paused":false}')
+    response = world.participant.call("POST", "/api/v1/peer/pause", raw=b'{"paused":true,"paused":false}')
     problem = assert_problem(response, 422, "invalid_json")
     assert "paused" in problem["title"] and problem["field"] == "body"
 
 
 def test_a_wrong_type_is_named_by_its_field(world):
     body = {"jobId": str(world.job.pk), "paused": "true"}
-    problem = assert_problem(world.participant.post("/api/peer/pause", body), 422, "invalid")
+    problem = assert_problem(world.participant.post("/api/v1/peer/pause", body), 422, "invalid")
     assert problem["field"] == "paused"
 
 
 @pytest.mark.parametrize("field", ["owner", "status", "round", "is_staff", "__class__"])
 def test_unknown_fields_are_refused(world, field):
     """H14."""
-    for path in ("/api/peer/pause", "/api/peer/leave"):
+    for path in ("/api/v1/peer/pause", "/api/v1/peer/leave"):
         body = {"jobId": str(world.job.pk), field: 1, **({"paused": True} if path.endswith("pause") else {})}
         assert assert_problem(world.participant.post(path, body), 422)["field"] == field
 
@@ -97,7 +97,7 @@ def test_unknown_fields_are_refused(world, field):
 def test_a_value_is_never_read_as_another_type(world):
     """ "1" is not 1, 1 is not true, 1.0 is not a count in a body."""
     for uses in ("1", True, 1.5, [1]):
-        assert_problem(world.owner.post(f"/api/jobs/{world.job.pk}/invitations", {"uses": uses}), 422)
+        assert_problem(world.owner.post(f"/api/v1/jobs/{world.job.pk}/invitations", {"uses": uses}), 422)
 
 
 def test_every_answer_is_json_that_a_strict_reader_takes(world):
@@ -107,9 +107,9 @@ def test_every_answer_is_json_that_a_strict_reader_takes(world):
 
     Checkpoint.objects.filter(job=world.job).update(metrics_text='{"loss":-0.0}')
     for path in ("", "/checkpoints", "/invitations", "/checkpoints/0/ledger"):
-        strict_json.loads(world.owner.get(f"/api/jobs/{world.job.pk}{path}").content)
-    strict_json.loads(world.owner.get("/api/jobs").content)
-    strict_json.loads(world.participant.get("/api/peer/state").content)
+        strict_json.loads(world.owner.get(f"/api/v1/jobs/{world.job.pk}{path}").content)
+    strict_json.loads(world.owner.get("/api/v1/jobs").content)
+    strict_json.loads(world.participant.get("/api/v1/peer/state").content)
 
 
 def test_a_number_that_json_does_not_know_cannot_be_sent():

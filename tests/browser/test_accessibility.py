@@ -72,7 +72,7 @@ def test_pages_for_everybody(stack, chromium):
         visitor.page.goto(stack.sign_in_link("carol"))
         check(visitor.page)
         visit(visitor, stack, f"/join/{'x' * 43}/", "#join-invalid h1")
-        visitor.forgive(404, "/api/invitations/open")
+        visitor.forgive(404, "/api/v1/invitations/open")
         visit(visitor, stack, "/jobs/nothing-here/")
         visitor.forgive(404, "/jobs/nothing-here/")
 

@@ -70,7 +70,7 @@ def played(stack, olga, workers, chromium, firefox):
             olga.wait_until_completed(180)
             facts = stack.shell(FACTS, job_id=job)
             if before:
-                olga.forgive(409, f"/api/jobs/{job}/open")  # the job before is still open in this browser
+                olga.forgive(409, f"/api/v1/jobs/{job}/open")  # the job before is still open in this browser
             if undisturbed(facts):
                 yield job, facts
                 return
@@ -146,7 +146,7 @@ def test_an_exported_checkpoint_goes_on_with_the_assignment_that_would_have_come
     page.locator("#mode-resume").check()
     fill_settings(page, workers)
     made = olga.create()
-    olga.forgive(409, f"/api/jobs/{made}/open")  # the first job is still open in this browser
+    olga.forgive(409, f"/api/v1/jobs/{made}/open")  # the first job is still open in this browser
     link = olga.invite(uses=2)
     name = made[:8]
     with Agent(stack, link, f"{name}-a", "--workers", "2"), Agent(stack, link, f"{name}-b", "--workers", "2"):

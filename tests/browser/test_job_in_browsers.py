@@ -84,7 +84,7 @@ def check_invitation(person, stack, job):
     ):
         expect(card).to_contain_text(text)
     assert not re.search(r"\bundefined\b|\bnull\b|NaN", card.inner_text())
-    assert person.fetched("/api/invitations/open"), person.requests
+    assert person.fetched("/api/v1/invitations/open"), person.requests
     assert not person.fetched("/bytes/"), person.requests
 
 

@@ -74,7 +74,7 @@ def test_the_examples_run_on_a_registered_site(stack, school, each_browser):
         dora.page.evaluate("weei.signOut()")
         refused = dora.page.evaluate(f"{GET}.listSavedJobs().then(() => null, (error) => error.message)")
         assert "Sign in" in refused
-        dora.forgive(401, "/api/jobs")
+        dora.forgive(401, "/api/v1/jobs")
 
 
 @pytest.mark.usefixtures("nobody_complains")
@@ -104,7 +104,7 @@ def test_a_site_that_is_not_registered_is_refused_in_words(stack, stranger, each
             erin.page.evaluate("weei.widgetsApi.enable('distributed-training').catch((error) => error.message)") == said
         )
         reads = "(url) => fetch(url, { credentials: 'include' }).then((answer) => answer.text(), () => 'unread')"
-        assert erin.page.evaluate(reads, f"{stack.url}/api/jobs") == "unread"
+        assert erin.page.evaluate(reads, f"{stack.url}/api/v1/jobs") == "unread"
         opens = """(url) => new Promise((resolve) => {
           const socket = new WebSocket(url);
           socket.onopen = () => resolve("open");
@@ -120,9 +120,9 @@ def test_our_cookie_does_not_count_on_a_registered_site(stack, chromium):
         fred.sign_in(stack)
         neighbour.open(fred.page)
         reads = "(url) => fetch(url, { credentials: 'include' }).then((answer) => answer.text(), () => 'unread')"
-        assert fred.page.evaluate(reads, f"{stack.url}/api/site") == "unread"
+        assert fred.page.evaluate(reads, f"{stack.url}/api/v1/site") == "unread"
         status = "(url) => fetch(url).then(({ status }) => status)"
-        assert fred.page.evaluate(status, f"{stack.url}/api/jobs") == 401
+        assert fred.page.evaluate(status, f"{stack.url}/api/v1/jobs") == 401
         blindly = "{ method: 'POST', mode: 'no-cors', credentials: 'include', body: 'x=1' }"
         assert fred.page.evaluate(f"(url) => fetch(url, {blindly}).then(() => 0)", f"{stack.url}/sign-out/") == 0
         fred.page.goto(f"{stack.url}/jobs/")
@@ -184,7 +184,7 @@ def test_the_policy_that_the_docs_ask_for_is_enough(stack, school, each_browser)
             school.open(ivy.page)
             assert ivy.page.evaluate("weei.reason") is None
             assert ivy.page.evaluate(f"{GET}.openInvitation('x').catch(({{ code }}) => code)") == "invitation_invalid"
-            ivy.forgive(404, "/api/invitations/open")
+            ivy.forgive(404, "/api/v1/invitations/open")
             assert ivy.complaints == []
     finally:
         school.headers = {}
@@ -223,6 +223,6 @@ def test_an_isolated_page_works_too(stack, school, each_browser):
             school.open(kate.page)
             assert kate.page.evaluate("[crossOriginIsolated, weei.reason]") == [True, None]
             kate.page.evaluate(f"{GET}.openInvitation('x').catch(() => {{}})")
-            kate.forgive(404, "/api/invitations/open")
+            kate.forgive(404, "/api/v1/invitations/open")
     finally:
         school.headers = {}

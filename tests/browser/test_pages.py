@@ -143,7 +143,7 @@ def test_pages_for_everybody_fit_every_screen(stack, chromium, running, finished
         page.goto(f"{stack.url}/join/{'x' * 43}/")
         expect(page.locator("#join-invalid")).to_be_visible()
         check_page(page, "invitation-invalid")
-        visitor.forgive(404, "/api/invitations/open")
+        visitor.forgive(404, "/api/v1/invitations/open")
         page.goto(f"{stack.url}/jobs/nothing-here/")
         check_page(page, "not-found")
         visitor.forgive(404, "/jobs/nothing-here/")

@@ -167,7 +167,7 @@ def test_nothing_but_files_of_the_job_is_asked_for(stack, alice, pole):
     page.locator("#pole-again").click()
     expect(page.locator("#pole-seed")).not_to_have_value("1")
     wait_until(lambda: step(page) > 1, "another episode", 30, page)
-    looks = ("/play/newest", f"/api/jobs/{pole}")  # for a newer checkpoint, every few seconds
+    looks = ("/play/newest", f"/api/v1/jobs/{pole}")  # for a newer checkpoint, every few seconds
     asked = [request for request in alice.requests[before:] if not request.endswith(looks)]
     assert [request for request in asked if "/static/" not in request] == []
 

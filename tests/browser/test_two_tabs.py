@@ -117,7 +117,7 @@ def test_one_current_job_in_a_browser(bob, job, other_job):
     bob.join(job.link).open(other_job.link)
     bob.page.locator("#join-accept").click()
     expect(bob.page.locator("#join-problem")).to_contain_text("Leave the current job first")
-    bob.forgive(409, "/api/invitations/decide")
+    bob.forgive(409, "/api/v1/invitations/decide")
     bob.page.goto(bob.page.url.split("/join/")[0] + "/train/")
     leave(bob)
     bob.join(other_job.link)

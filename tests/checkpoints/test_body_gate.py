@@ -45,10 +45,10 @@ def post(path, pieces, **headers):
 @pytest.mark.parametrize(
     ("path", "media_type", "limit"),
     [
-        ("/api/jobs", "application/json", 8 * MIB),
-        ("/api/jobs/", "application/json", 8 * MIB),
-        ("/api/jobs/1/start", "application/json", MIB),
-        ("/api/peers", "", MIB),
+        ("/api/v1/jobs", "application/json", 8 * MIB),
+        ("/api/v1/jobs/", "application/json", 8 * MIB),
+        ("/api/v1/jobs/1/start", "application/json", MIB),
+        ("/api/v1/peers", "", MIB),
         ("/login", "application/x-www-form-urlencoded", MIB),
         ("/admin/x", "multipart/form-data", MIB),
         ("/anything", "application/json", 64 * 1024),
@@ -67,7 +67,7 @@ def test_each_route_has_its_limit(path, media_type, limit):
     assert answer.headers["connection"] == "close"
 
 
-@pytest.mark.parametrize("path", ["/api/jobs/", "/", "/no/such/page", "/static/x.js"])
+@pytest.mark.parametrize("path", ["/api/v1/jobs/", "/", "/no/such/page", "/static/x.js"])
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

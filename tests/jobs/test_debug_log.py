@@ -156,7 +156,7 @@ def test_the_api_gives_the_newest_events_between_two_ids_oldest_first():
         job_event(job.pk, "item.retried", item=n)
         job_event(other.pk, "item.skipped", item=n)
     alice = browser("alice")
-    path = f"/api/jobs/{job.pk}/log"
+    path = f"/api/v1/jobs/{job.pk}/log"
     everything = alice.get(path).json()
     assert [event["event"] for event in everything] == ["item.retried"] * 6
     assert [event["details"] for event in everything] == [{"item": n} for n in range(6)]

@@ -55,13 +55,13 @@ beforeEach(() => {
   calls = [];
   control = [];
   answers = {
-    "/api/peers": () => ({ peerId: `peer-${calls.length}`, token: "t" }),
-    "/api/jobs": () => ({ draftId: "d" }),
-    "/api/drafts/d": () => ({ state: "done", step: null, done: 1, total: 1, error: null, jobId: JOB.id }),
-    [`/api/jobs/${JOB.id}`]: () => wireJob(JOB.id, { status: "ready" }),
-    [`/api/jobs/${JOB.id}/open`]: () => wireJob(JOB.id, { status: "ready" }),
-    [`/api/jobs/${JOB.id}/checkpoints`]: () => [wireCheckpoint(0)],
-    [`/api/jobs/${JOB.id}/chunks`]: () => ({ chunkIds: ["c1", "c2", "c3", "c4"] }),
+    "/api/v1/peers": () => ({ peerId: `peer-${calls.length}`, token: "t" }),
+    "/api/v1/jobs": () => ({ draftId: "d" }),
+    "/api/v1/drafts/d": () => ({ state: "done", step: null, done: 1, total: 1, error: null, jobId: JOB.id }),
+    [`/api/v1/jobs/${JOB.id}`]: () => wireJob(JOB.id, { status: "ready" }),
+    [`/api/v1/jobs/${JOB.id}/open`]: () => wireJob(JOB.id, { status: "ready" }),
+    [`/api/v1/jobs/${JOB.id}/checkpoints`]: () => [wireCheckpoint(0)],
+    [`/api/v1/jobs/${JOB.id}/chunks`]: () => ({ chunkIds: ["c1", "c2", "c3", "c4"] }),
   };
   storage = new DeviceStorage(undefined);
   identity = new PeerIdentity({ storage, http, connect: async (peer) => void control.push(["connect", peer]) });
@@ -102,7 +102,7 @@ test("creating a job uploads every file, sends their hashes and opens the job he
   const upload = control.find(([method]) => method === "upload")?.[1];
   assert.deepEqual(upload.files.map((/** @type {File} */ sent) => sent.name), ["m.wasm", "manifest.json", "a.bin", "b.bin", "v.bin", "x.wgsl"]);
   assert.equal(upload.headers["X-CSRFToken"], "c");
-  const body = calls.find(({ path, method }) => path === "/api/jobs" && method === "POST")?.body;
+  const body = calls.find(({ path, method }) => path === "/api/v1/jobs" && method === "POST")?.body;
   assert.deepEqual(body, {
     name: "Mine",
     module: descriptor("m.wasm"),
@@ -139,12 +139,12 @@ test("continuing sends the checkpoint and its mode, and refuses another mode bef
   await assert.rejects(training.continueFromCheckpoint({ ...order(), checkpoint: file("c"), datasetMode: "again" }), /"new" or "resume"/);
   assert.equal(calls.length, 0);
   await training.continueFromCheckpoint({ ...order(), checkpoint: Promise.resolve(file("c")), datasetMode: "resume" });
-  const body = calls.find(({ path, method }) => path === "/api/jobs" && method === "POST")?.body;
+  const body = calls.find(({ path, method }) => path === "/api/v1/jobs" && method === "POST")?.body;
   assert.deepEqual([body.checkpoint, body.datasetMode], [descriptor("c"), "resume"]);
 });
 
 test("a draft that failed rejects with the server's reason, and nothing is left busy", async () => {
-  answers["/api/drafts/d"] = () => ({ state: "failed", step: "module", done: 0, total: 1, error: "chunk-002: expected 128 bytes; found 127.", jobId: null });
+  answers["/api/v1/drafts/d"] = () => ({ state: "failed", step: "module", done: 0, total: 1, error: "chunk-002: expected 128 bytes; found 127.", jobId: null });
   await assert.rejects(training.createJob(order()), /chunk-002/);
   const { error, busy, preparing, draft } = training.getState();
   assert.deepEqual([error, busy, preparing, draft?.state], ["chunk-002: expected 128 bytes; found 127.", false, false, "failed"]);
@@ -159,7 +159,7 @@ test("a missing file, or what is none, is named before anything is sent", async 
 
 test("a command that the server refuses throws its sentence and code", async () => {
   await training.watch(JOB.id);
-  answers[`/api/jobs/${JOB.id}/start`] = () => problem(409, "no_participants", { title: "Nobody can train yet.", field: "participants" });
+  answers[`/api/v1/jobs/${JOB.id}/start`] = () => problem(409, "no_participants", { title: "Nobody can train yet.", field: "participants" });
   await assert.rejects(training.start(), { message: "Nobody can train yet.", code: "no_participants", field: "participants" });
   assert.equal(training.getState().error, "Nobody can train yet.");
 });
@@ -167,8 +167,8 @@ test("a command that the server refuses throws its sentence and code", async () 
 test("coordinator commands without a job of one's own say why", async () => {
   const calls = [() => training.start(), () => training.exportCheckpoint(), () => training.exportModule(), () => training.listInvitations(), () => training.invite("p")];
   for (const call of calls) await assert.rejects(call, /No job of yours is open/);
-  answers["/api/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null }) });
-  answers["/api/peer/job/checkpoints"] = () => [wireCheckpoint(0, { remaining: null })];
+  answers["/api/v1/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null }) });
+  answers["/api/v1/peer/job/checkpoints"] = () => [wireCheckpoint(0, { remaining: null })];
   training.followPeer(JOB);
   await until(() => training.getState().checkpointsPage.complete);
   await assert.rejects(training.start(), /Only the coordinator may do this; this browser takes part in “Digits”/);
@@ -176,15 +176,15 @@ test("coordinator commands without a job of one's own say why", async () => {
 
 test("a command's answer becomes the job, and checkpoints that were loaded stay", async () => {
   await training.watch(JOB.id);
-  answers[`/api/jobs/${JOB.id}/pause`] = () => wireJob(JOB.id, { status: "paused" });
+  answers[`/api/v1/jobs/${JOB.id}/pause`] = () => wireJob(JOB.id, { status: "paused" });
   await training.pause();
   const { job } = training.getState();
   assert.deepEqual([job?.status, job?.checkpoints.length], ["paused", 1]);
 });
 
 test("an exported checkpoint is a File with a safe name, of the latest round unless one is named", async () => {
-  answers[`/api/jobs/${JOB.id}`] = () => wireJob(JOB.id, { name: 'a/b "<x>"', status: "completed" });
-  answers[`/api/jobs/${JOB.id}/checkpoints`] = () => [wireCheckpoint(36)];
+  answers[`/api/v1/jobs/${JOB.id}`] = () => wireJob(JOB.id, { name: 'a/b "<x>"', status: "completed" });
+  answers[`/api/v1/jobs/${JOB.id}/checkpoints`] = () => [wireCheckpoint(36)];
   await training.watch(JOB.id);
   answers[`/bytes/jobs/${JOB.id}/checkpoints/36`] = () => new Response("bytes");
   const exported = await training.exportCheckpoint();
@@ -193,9 +193,9 @@ test("an exported checkpoint is a File with a safe name, of the latest round unl
 
 test("opening an invitation makes this browser a peer, once", async () => {
   const invitation = { jobId: JOB.id, jobName: "Digits", state: "invited", modelInfo: { id: "digits" } };
-  answers["/api/invitations/open"] = () => invitation;
+  answers["/api/v1/invitations/open"] = () => invitation;
   await Promise.all([training.openInvitation("x"), training.openInvitation("x")]);
-  assert.equal(calls.filter(({ path }) => path === "/api/peers").length, 1);
+  assert.equal(calls.filter(({ path }) => path === "/api/v1/peers").length, 1);
   assert.deepEqual(training.getState().invitations, [[JOB.id, { state: "invited", invitation }]]);
   await training.decideInvitation(JOB.id, false);
   assert.deepEqual(control.at(-1), ["decide", { jobId: JOB.id, accepted: false }]);
@@ -239,7 +239,7 @@ test("a job that was left and is offered again is an invitation again", () => {
 
 test("what was asked of a job when it was left is still served", async () => {
   await training.watch(JOB.id);
-  answers[`/api/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
+  answers[`/api/v1/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
   answers[`/bytes/jobs/${JOB.id}/checkpoints/0`] = () => new Response("bytes");
   const checkpoint = training.exportCheckpoint();
   await training.leave();
@@ -254,9 +254,9 @@ test("a browser that is the coordinator's device shows its job again after a rel
   await until(() => training.getState().job);
   assert.equal(training.getState().job?.role, "coordinator");
   await training.watch(null);
-  answers[`/api/jobs/${JOB.id}`] = () => problem(401, "unauthorized");
-  answers["/api/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null, peers: [] }) });
-  answers["/api/peer/job/checkpoints"] = () => [];
+  answers[`/api/v1/jobs/${JOB.id}`] = () => problem(401, "unauthorized");
+  answers["/api/v1/peer/job"] = () => ({ job: wireJob(JOB.id, { role: "participant", queue: null, peers: [] }) });
+  answers["/api/v1/peer/job/checkpoints"] = () => [];
   training.followPeer({ ...JOB, role: "coordinator" });
   await until(() => training.getState().job);
   assert.deepEqual([training.getState().job?.role, training.getState().error], ["participant", undefined]);
@@ -283,7 +283,7 @@ test("a job opened here is shown until this browser is not its device any more, 
 
 test("a job that was left is not shown again by what was last told of this browser", async () => {
   storage.setPeer({ peerId: "me", token: "t" });
-  answers[`/api/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
+  answers[`/api/v1/jobs/${JOB.id}/leave`] = () => wireJob(JOB.id);
   const device = { ...JOB, role: "coordinator" };
   await training.openJob(JOB.id);
   training.followPeer(device);
@@ -298,16 +298,16 @@ test("a job that was left is not shown again by what was last told of this brows
 
 test("the inventory tells what the server and this browser keep", async () => {
   const server = { bytes: 10, uploads: 0, uploadBytes: 0, jobs: [] };
-  answers["/api/storage"] = () => server;
+  answers["/api/v1/storage"] = () => server;
   assert.deepEqual(await training.getStorageInventory(), { server, browser: { files: 2, bytes: 30, quotaBytes: 1000, usedBytes: 40 } });
 });
 
 test("a token that the server forgot is replaced once", async () => {
   storage.setPeer({ peerId: "old", token: "old" });
-  answers["/api/invitations/open"] = () => (identity.known()?.peerId === "old" ? problem(401, "unauthorized") : { jobId: JOB.id, state: "invited" });
+  answers["/api/v1/invitations/open"] = () => (identity.known()?.peerId === "old" ? problem(401, "unauthorized") : { jobId: JOB.id, state: "invited" });
   await training.openInvitation("x");
   assert.notEqual(identity.known()?.peerId, "old");
-  answers["/api/invitations/open"] = () => problem(401, "unauthorized");
+  answers["/api/v1/invitations/open"] = () => problem(401, "unauthorized");
   await assert.rejects(training.openInvitation("x"), { code: "unauthorized" });
 });
 
@@ -350,7 +350,7 @@ test("files that the server holds, or that are the same, are not sent again", as
   const tus = new FakeTus();
   /** @type {string[]} */
   const phases = [];
-  answers["/api/artifacts/held"] = ({ hashes }) => ({ held: [hashes[0]] });
+  answers["/api/v1/artifacts/held"] = ({ hashes }) => ({ held: [hashes[0]] });
   const uploads = new FileUploads([file("a"), file("b"), file("b2", "b"), file("c")], { http, changed: (progress) => phases.push(progress.map(({ phase }) => phase).join()), httpStack: tus });
   const done = await uploads.run();
   assert.deepEqual(uploads.progress.map(({ phase }) => phase), ["held", "done", "held", "done"]);
@@ -360,7 +360,7 @@ test("files that the server holds, or that are the same, are not sent again", as
 });
 
 test("the file that could not be sent is the one that tells why", async () => {
-  answers["/api/artifacts/held"] = () => ({ held: [] });
+  answers["/api/v1/artifacts/held"] = () => ({ held: [] });
   const tus = new FakeTus([{ status: 413, problem: { title: "At most 256 MB.", code: "too_large" } }]);
   const uploads = new FileUploads([file("a"), file("b")], { http, changed: () => {}, httpStack: tus });
   await assert.rejects(uploads.run(), { code: "too_large" });
@@ -368,7 +368,7 @@ test("the file that could not be sent is the one that tells why", async () => {
 });
 
 test("what failed stands in the debug log, which can be read, exported and deleted", async () => {
-  answers[`/api/jobs/${JOB.id}`] = () => problem(404, "not_found");
+  answers[`/api/v1/jobs/${JOB.id}`] = () => problem(404, "not_found");
   await assert.rejects(training.openJob(JOB.id));
   const [event] = training.getDebugLog();
   assert.deepEqual([event?.event, event?.details], ["error", { message: "Refused: not_found." }]);

@@ -228,10 +228,10 @@ test("a job's events are read from where they were known, at most every two seco
     events.hint("job", ["everything"]);
     await new Promise(setImmediate);
     upTo(5).forEach(() => events.hint("job", ["events"]));
-    assert.deepEqual(read, ["/api/jobs/job/log"]);
+    assert.deepEqual(read, ["/api/v1/jobs/job/log"]);
     mock.timers.tick(2000);
     await new Promise(setImmediate);
-    assert.deepEqual(read.at(-1), "/api/jobs/job/log?after=8");
+    assert.deepEqual(read.at(-1), "/api/v1/jobs/job/log?after=8");
     mock.timers.tick(2000);
     events.hint("job", ["events"]);
     await new Promise(setImmediate);

@@ -73,7 +73,7 @@ test("an assignment tells its transfers, stages, training and receipt, in order,
 
 test("what is taken away is told with its reason, and not as trained", async () => {
   const { session, answers, state, told } = await training();
-  answers["/api/peer/pause"] = () => state();
+  answers["/api/v1/peer/pause"] = () => state();
   await session.setPaused(true);
   assert.deepEqual(told("assignment.dropped"), [{ ...WORK, attemptId, reason: "The contribution was paused." }]);
   assert.ok(!told("phase.finished").some(({ phase }) => phase === "training"));
@@ -81,7 +81,7 @@ test("what is taken away is told with its reason, and not as trained", async () 
 
 test("errors, failed transfers and lost connections are told", async () => {
   const { worker, answers, state, told } = await training();
-  answers[`/api/peer/attempts/${attemptId}/failed`] = () => state();
+  answers[`/api/v1/peer/attempts/${attemptId}/failed`] = () => state();
   worker.says("failed", { code: "trap", message: "The module trapped." });
   await until(() => told("error").length);
   assert.deepEqual(told("error"), [{ ...WORK, message: "The module trapped." }]);

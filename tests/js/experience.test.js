@@ -67,7 +67,7 @@ const worlds = [];
 function make(options = {}) {
   const here = world(options);
   for (const bytes of [MODULE, REWARD, START, OLD, NOW, NEXT]) here.bytes.set(ref(bytes).sha256, bytes);
-  here.answers["/api/peer/ready"] = () => here.state({ job: JOB_OF_UNITS });
+  here.answers["/api/v1/peer/ready"] = () => here.state({ job: JOB_OF_UNITS });
   here.connect();
   worlds.push(here);
   return here;
@@ -86,9 +86,9 @@ const reports = (/** @type {import("./fakes.js").FakeTus} */ tus) =>
 test("a file slot is fetched after the module and before the server is told", async () => {
   const here = make({ spawn: spawnNodeWorker, cores: 8, maxLocalWorkers: 3 });
   here.says({ job: { ...JOB_OF_UNITS, ready: false, state: "approved" } });
-  await until(() => here.stage() === "waiting" && here.posted("/api/peer/ready").length);
-  assert.deepEqual(here.paths(), [...bytesOf(MODULE, REWARD), "/api/peer/ready"]);
-  assert.deepEqual(here.posted("/api/peer/ready")[0]?.body, {
+  await until(() => here.stage() === "waiting" && here.posted("/api/v1/peer/ready").length);
+  assert.deepEqual(here.paths(), [...bytesOf(MODULE, REWARD), "/api/v1/peer/ready"]);
+  assert.deepEqual(here.posted("/api/v1/peer/ready")[0]?.body, {
     jobId: JOB.id,
     moduleSha256: JOB_OF_UNITS.module.sha256,
     auxiliary: { reward: ref(REWARD).sha256 },
@@ -98,11 +98,11 @@ test("a file slot is fetched after the module and before the server is told", as
 
 test("a file that the module does not declare is not fetched, and the model is refused", async () => {
   const here = make({ spawn: spawnNodeWorker });
-  here.answers["/api/peer/load-failed"] = () => here.state({ job: { ...JOB_OF_UNITS, ready: false, state: "modelLoadFailed" } });
+  here.answers["/api/v1/peer/load-failed"] = () => here.state({ job: { ...JOB_OF_UNITS, ready: false, state: "modelLoadFailed" } });
   here.says({ job: { ...JOB_OF_UNITS, ready: false, auxiliary: [{ id: "extra", ...ref(REWARD) }] } });
-  await until(() => here.posted("/api/peer/load-failed").length);
-  assert.match(here.posted("/api/peer/load-failed")[0]?.body.reason, /auxiliary weights extra, which the model does not declare/);
-  assert.deepEqual(here.paths(), [...bytesOf(MODULE), "/api/peer/load-failed"]);
+  await until(() => here.posted("/api/v1/peer/load-failed").length);
+  assert.match(here.posted("/api/v1/peer/load-failed")[0]?.body.reason, /auxiliary weights extra, which the model does not declare/);
+  assert.deepEqual(here.paths(), [...bytesOf(MODULE), "/api/v1/peer/load-failed"]);
 });
 
 for (const cores of [8, 1]) {
@@ -155,7 +155,7 @@ const refused = /** @type {const} */ ([
 for (const [what, change, reason] of refused) {
   test(`${what} fails the attempt with a sentence`, async () => {
     const here = make({ spawn: spawnNodeWorker });
-    const path = `/api/peer/attempts/${units().attemptId}/failed`;
+    const path = `/api/v1/peer/attempts/${units().attemptId}/failed`;
     here.answers[path] = () => here.state({ job: JOB_OF_UNITS });
     here.says({ job: { ...JOB_OF_UNITS, workers: 1 }, assignment: units(change) });
     await until(() => here.posted(path).length);
@@ -178,7 +178,7 @@ test("this device runs as many Workers as the assignment has ranges, within its 
 });
 
 /** @param {ReturnType<typeof world>} here */
-const told = (here) => here.posted("/api/peer/ready").map(({ body }) => body.workers);
+const told = (here) => here.posted("/api/v1/peer/ready").map(({ body }) => body.workers);
 
 test("a job that is ready is told this device's Workers once, and again when its limit changes", async () => {
   const here = make({ cores: 4, maxLocalWorkers: 8 });
@@ -215,7 +215,7 @@ test("nothing is told where it changes nothing: a dataset job, one Worker per de
 
 test("a refusal is not repeated", async () => {
   const here = make();
-  here.answers["/api/peer/ready"] = () => new Response('{"title":"Ended.","code":"job_ended"}', { status: 409, headers: { "Content-Type": "application/problem+json" } });
+  here.answers["/api/v1/peer/ready"] = () => new Response('{"title":"Ended.","code":"job_ended"}', { status: 409, headers: { "Content-Type": "application/problem+json" } });
   here.says({ job: JOB_OF_UNITS });
   await until(() => told(here).length);
   here.says({ job: JOB_OF_UNITS });

@@ -77,7 +77,7 @@ test("a registered page learns that it may, once its parts start", async () => {
   const { site, calls } = visit({ tryWorker: async () => void (started += 1) });
   await site.learn();
   assert.deepEqual([site.training, site.reason, site.user, started], [true, null, null, 1]);
-  assert.deepEqual(calls.map(({ path }) => path), ["/api/site"]);
+  assert.deepEqual(calls.map(({ path }) => path), ["/api/v1/site"]);
 });
 
 test("a user for whom it is not enabled reads the server's sentence", async () => {
@@ -87,10 +87,10 @@ test("a user for whom it is not enabled reads the server's sentence", async () =
 });
 
 test("an origin that may not read the answer is told that it is not registered", async () => {
-  const { site, calls } = visit({ answer: (path) => (path === "/api/site" ? new TypeError("Failed to fetch") : new Response("")) });
+  const { site, calls } = visit({ answer: (path) => (path === "/api/v1/site" ? new TypeError("Failed to fetch") : new Response("")) });
   await site.learn();
   assert.equal(site.reason, `The origin ${HOST} is not registered at ${BASE}. An administrator of that server can register it.`);
-  assert.deepEqual(calls.map(({ method, path }) => [method, path]), [["GET", "/api/site"], ["HEAD", "/static/weei/weei.js"]]);
+  assert.deepEqual(calls.map(({ method, path }) => [method, path]), [["GET", "/api/v1/site"], ["HEAD", "/static/weei/weei.js"]]);
 });
 
 test("a server that is away is not taken for one that refuses", async () => {
@@ -102,11 +102,11 @@ test("a server that is away is not taken for one that refuses", async () => {
 test("a policy that forbids asking is named, with what it must allow", async () => {
   const { site, violate } = visit({ answer: () => new TypeError("Failed to fetch") });
   violate({ blockedURI: "https://elsewhere.test/x", effectiveDirective: "img-src" });
-  violate({ blockedURI: `${BASE}/api/site`, effectiveDirective: "connect-src", disposition: "report" });
+  violate({ blockedURI: `${BASE}/api/v1/site`, effectiveDirective: "connect-src", disposition: "report" });
   const learning = site.learn();
-  violate({ blockedURI: `${BASE}/api/site`, effectiveDirective: "connect-src" });
+  violate({ blockedURI: `${BASE}/api/v1/site`, effectiveDirective: "connect-src" });
   await learning;
-  assert.match(site.reason ?? "", /forbids connect-src https:\/\/weei.test\/api\/site\. It must allow: script-src https:\/\/weei.test 'wasm-unsafe-eval'/);
+  assert.match(site.reason ?? "", /forbids connect-src https:\/\/weei.test\/api\/v1\/site\. It must allow: script-src https:\/\/weei.test 'wasm-unsafe-eval'/);
   assert.match(site.reason ?? "", /worker-src blob: https:\/\/weei.test; connect-src https:\/\/weei.test wss:\/\/weei.test/);
 });
 
@@ -187,12 +187,12 @@ test("a window that was closed or blocked is an error with a sentence", async ()
 });
 
 test("signing out ends the token at the server and here", async () => {
-  const { storage, site, calls } = visit({ answer: (path) => (path === "/api/site/sign-out" ? new Response(null, { status: 204 }) : ALLOWED) });
+  const { storage, site, calls } = visit({ answer: (path) => (path === "/api/v1/site/sign-out" ? new Response(null, { status: 204 }) : ALLOWED) });
   await site.signOut();
   assert.equal(calls.length, 0);
   storage.setUser("weei_user_x");
   await site.signOut();
-  assert.deepEqual(calls.map(({ method, path }) => `${method} ${path}`), ["POST /api/site/sign-out", "GET /api/site"]);
+  assert.deepEqual(calls.map(({ method, path }) => `${method} ${path}`), ["POST /api/v1/site/sign-out", "GET /api/v1/site"]);
   assert.deepEqual([storage.user(), site.user, calls[1]?.headers.get("Authorization")], [null, null, null]);
 });
 

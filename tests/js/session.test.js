@@ -54,28 +54,28 @@ test("a lost socket changes nothing: the running work goes on", async () => {
 
 test("fetches, verifies, compiles and tries the module, then says ready", async () => {
   const { connect, says, posted, answers, state, paths, stage, workers } = make();
-  answers["/api/peer/ready"] = () => state();
+  answers["/api/v1/peer/ready"] = () => state();
   connect();
   says({ job: { ...JOB, ready: false, state: "approved" } });
-  await until(() => posted("/api/peer/ready").length && stage() === "waiting");
-  assert.deepEqual(posted("/api/peer/ready")[0]?.body, { jobId: JOB.id, moduleSha256: JOB.module.sha256, auxiliary: {}, workers: 2 });
-  assert.deepEqual(paths(), [`/bytes/jobs/${JOB.id}/${JOB.module.sha256}`, "/api/peer/ready"]);
+  await until(() => posted("/api/v1/peer/ready").length && stage() === "waiting");
+  assert.deepEqual(posted("/api/v1/peer/ready")[0]?.body, { jobId: JOB.id, moduleSha256: JOB.module.sha256, auxiliary: {}, workers: 2 });
+  assert.deepEqual(paths(), [`/bytes/jobs/${JOB.id}/${JOB.module.sha256}`, "/api/v1/peer/ready"]);
   assert.equal(workers[0]?.received[0].type, "inspect");
   assert.equal(stage(), "waiting");
 });
 
 test("a module that does not fit this device is reported at once, and not tried again by itself (C62)", async () => {
   const here = make();
-  here.answers["/api/peer/load-failed"] = () => here.state({ job: { ...JOB, ready: false, state: "modelLoadFailed" } });
+  here.answers["/api/v1/peer/load-failed"] = () => here.state({ job: { ...JOB, ready: false, state: "modelLoadFailed" } });
   here.connect();
   here.bytes.clear();
   here.says({ job: { ...JOB, ready: false } });
-  await until(() => here.posted("/api/peer/load-failed").length);
-  assert.match(here.posted("/api/peer/load-failed")[0]?.body.reason, /\S/);
+  await until(() => here.posted("/api/v1/peer/load-failed").length);
+  assert.match(here.posted("/api/v1/peer/load-failed")[0]?.body.reason, /\S/);
   assert.equal(here.stage(), "error");
   here.says({ job: { ...JOB, ready: false } });
   await settled();
-  assert.equal(here.posted("/api/peer/load-failed").length, 1);
+  assert.equal(here.posted("/api/v1/peer/load-failed").length, 1);
 });
 
 test("trains an assignment and uploads the update with its report", async () => {
@@ -137,7 +137,7 @@ for (const [who, change] of /** @type {const} */ ([["this person", { pausedByPee
 
 test("pausing here ends the Worker before the server is asked", async () => {
   const { worker, session, answers, state } = await training();
-  answers["/api/peer/pause"] = () => {
+  answers["/api/v1/peer/pause"] = () => {
     assert.equal(worker.terminated, true);
     return state({ job: { ...JOB, pausedByPeer: true } });
   };
@@ -177,7 +177,7 @@ test("a page that only watches trains nothing", async () => {
 
 test("a failed assignment is reported with its reason", async () => {
   const { worker, posted, stage, answers, state, session } = await training();
-  const path = `/api/peer/attempts/${assignment().attemptId}/failed`;
+  const path = `/api/v1/peer/attempts/${assignment().attemptId}/failed`;
   answers[path] = () => state();
   worker.says("failed", { code: "trap", message: "train failed in module plus-one: unreachable" });
   await until(() => posted(path).length);
@@ -190,7 +190,7 @@ test("a chunk that comes wrong twice is reported and not trained (C49)", async (
   const { connect, says, bytes, posted, answers, state, workers, calls } = make();
   const data = assignment().data;
   bytes.set(data.sha256, new TextEncoder().encode("eleven dato"));
-  const path = `/api/peer/attempts/${assignment().attemptId}/failed`;
+  const path = `/api/v1/peer/attempts/${assignment().attemptId}/failed`;
   answers[path] = () => state();
   connect();
   says({ assignment: assignment() });
@@ -203,21 +203,21 @@ test("a chunk that comes wrong twice is reported and not trained (C49)", async (
 test("an attempt that is over is not sent again: the state is asked for at once", async () => {
   const tus = new FakeTus([{ status: 409, problem: { title: "Over.", code: "stale_attempt", round: 5 } }]);
   const { worker, answers, state, paths, posted } = await training({ tus });
-  answers["/api/peer/state"] = () => state();
+  answers["/api/v1/peer/state"] = () => state();
   worker.finish();
-  await until(() => paths().includes("/api/peer/state"));
+  await until(() => paths().includes("/api/v1/peer/state"));
   assert.equal(tus.log.length, 1);
-  assert.equal(posted(`/api/peer/attempts/${assignment().attemptId}/failed`).length, 0);
+  assert.equal(posted(`/api/v1/peer/attempts/${assignment().attemptId}/failed`).length, 0);
 });
 
 test("an update that the server refused as invalid is shown, and not reported once more", async () => {
   const tus = new FakeTus([{ status: 422, problem: { title: "The update holds NaN.", code: "non_finite" } }]);
   const { worker, answers, state, session, posted } = await training({ tus });
-  answers["/api/peer/state"] = () => state();
+  answers["/api/v1/peer/state"] = () => state();
   worker.finish();
   await until(() => session.state().participation.error);
   assert.match(String(session.state().participation.error), /NaN/);
-  assert.equal(posted(`/api/peer/attempts/${assignment().attemptId}/failed`).length, 0);
+  assert.equal(posted(`/api/v1/peer/attempts/${assignment().attemptId}/failed`).length, 0);
 });
 
 test("the next assignment is not held up by a receipt that is still on its way", async () => {
@@ -233,14 +233,14 @@ test("the next assignment is not held up by a receipt that is still on its way",
 
 test("asks before it works on what may have expired (C30, C75)", async () => {
   const { connect, says, answers, state, workers, clock, paths } = make();
-  answers["/api/peer/state"] = () => state({ assignment: null });
+  answers["/api/v1/peer/state"] = () => state({ assignment: null });
   connect();
   answers[`/bytes/jobs/${JOB.id}/${assignment().data.sha256}`] = () => {
     clock.move(3_600_000); // the machine slept while the chunk came
     return new Response(DATA);
   };
   says({ assignment: assignment() });
-  await until(() => paths().includes("/api/peer/state"));
+  await until(() => paths().includes("/api/v1/peer/state"));
   await settled();
   assert.equal(workers.length, 0);
 });
@@ -249,7 +249,7 @@ test("an answer that a newer message overtook is not applied", async () => {
   const { connect, says, answers, state, session } = make();
   /** @type {(value: unknown) => void} */
   let answer = () => {};
-  answers["/api/peer/state"] = () => new Promise((resolve) => void (answer = resolve));
+  answers["/api/v1/peer/state"] = () => new Promise((resolve) => void (answer = resolve));
   connect();
   const polled = session.poll();
   await settled();
@@ -270,7 +270,7 @@ test("snapshots go on above the server's last number", async () => {
 
 test("a token that the server does not know ends the session with a sentence", async () => {
   const { connect, session, answers } = make();
-  answers["/api/peer/state"] = () => problem(401, "unauthorized");
+  answers["/api/v1/peer/state"] = () => problem(401, "unauthorized");
   connect();
   await session.poll();
   assert.equal(session.state().sessionState, "signedOut");

@@ -36,7 +36,7 @@ let live;
 /** @param {URL} url */
 function answer({ pathname, searchParams }) {
   if (pathname.endsWith("/chunks")) return { chunkIds: orders[searchParams.get("order") ?? ""] };
-  if (!pathname.endsWith("/checkpoints")) return pathname === "/api/peer/job" ? { job } : job;
+  if (!pathname.endsWith("/checkpoints")) return pathname === "/api/v1/peer/job" ? { job } : job;
   const before = Number(searchParams.get("before") ?? Infinity);
   return checkpoints.filter(({ artifact }) => artifact.round < before).slice(0, Number(searchParams.get("limit")));
 }
@@ -223,7 +223,7 @@ test("looks that are asked for together are one, and one more", async () => {
   asked = [];
   await Promise.all([live.refresh(), live.refresh(), live.refresh()]);
   await settled();
-  assert.equal(asked.filter((path) => path === `/api/jobs/${ID}`).length, 2);
+  assert.equal(asked.filter((path) => path === `/api/v1/jobs/${ID}`).length, 2);
 });
 
 test("a listener that throws keeps the state from nobody", () => {

@@ -39,27 +39,27 @@ BYTES_OWNER = {**BYTES_ALWAYS, "participant": FORBIDDEN}
 CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
 PACKAGE = CHECKPOINT
 
-JOB = "/api/jobs/{job_id}"
+JOB = "/api/v1/jobs/{job_id}"
 API: dict[tuple[str, str], tuple[dict, dict | None]] = {
-    ("post", "/api/peers"): (EVERYBODY, {}),
-    ("get", "/api/site"): (EVERYBODY, None),
-    ("post", "/api/site/sign-out"): (dict.fromkeys(EVERYBODY, NO_SESSION), None),
-    ("get", "/api/peer/state"): (PEERS, None),
-    ("post", "/api/invitations/open"): (PEERS, {"token": "{token}"}),
-    ("get", "/api/invitations/{job_id}"): (STILL_MEMBERS, None),
-    ("post", "/api/invitations/decide"): (MEMBERS, {"jobId": "{job_id}", "accepted": True}),
-    ("post", "/api/peer/ready"): (MEMBERS, {"jobId": "{job_id}", "moduleSha256": "0" * 64}),
-    ("post", "/api/peer/load-failed"): (MEMBERS, {"jobId": "{job_id}", "reason": "x"}),
-    ("post", "/api/peer/attempts/{attempt_id}/failed"): (ATTEMPT, {"reason": "x"}),
-    ("post", "/api/peer/pause"): (MEMBERS, {"jobId": "{job_id}", "paused": True}),
-    ("post", "/api/peer/leave"): (MEMBERS, {"jobId": "{job_id}"}),
-    ("get", "/api/peer/job"): (PEERS, None),
-    ("get", "/api/peer/job/checkpoints"): (PEERS, None),
-    ("get", "/api/storage"): (SIGNED_IN, None),
-    ("post", "/api/artifacts/held"): (SIGNED_IN, {"hashes": []}),
-    ("post", "/api/jobs"): (SIGNED_IN, {}),
-    ("get", "/api/jobs"): (SIGNED_IN, None),
-    ("get", "/api/drafts/{draft_id}"): (OWNER, None),
+    ("post", "/api/v1/peers"): (EVERYBODY, {}),
+    ("get", "/api/v1/site"): (EVERYBODY, None),
+    ("post", "/api/v1/site/sign-out"): (dict.fromkeys(EVERYBODY, NO_SESSION), None),
+    ("get", "/api/v1/peer/state"): (PEERS, None),
+    ("post", "/api/v1/invitations/open"): (PEERS, {"token": "{token}"}),
+    ("get", "/api/v1/invitations/{job_id}"): (STILL_MEMBERS, None),
+    ("post", "/api/v1/invitations/decide"): (MEMBERS, {"jobId": "{job_id}", "accepted": True}),
+    ("post", "/api/v1/peer/ready"): (MEMBERS, {"jobId": "{job_id}", "moduleSha256": "0" * 64}),
+    ("post", "/api/v1/peer/load-failed"): (MEMBERS, {"jobId": "{job_id}", "reason": "x"}),
+    ("post", "/api/v1/peer/attempts/{attempt_id}/failed"): (ATTEMPT, {"reason": "x"}),
+    ("post", "/api/v1/peer/pause"): (MEMBERS, {"jobId": "{job_id}", "paused": True}),
+    ("post", "/api/v1/peer/leave"): (MEMBERS, {"jobId": "{job_id}"}),
+    ("get", "/api/v1/peer/job"): (PEERS, None),
+    ("get", "/api/v1/peer/job/checkpoints"): (PEERS, None),
+    ("get", "/api/v1/storage"): (SIGNED_IN, None),
+    ("post", "/api/v1/artifacts/held"): (SIGNED_IN, {"hashes": []}),
+    ("post", "/api/v1/jobs"): (SIGNED_IN, {}),
+    ("get", "/api/v1/jobs"): (SIGNED_IN, None),
+    ("get", "/api/v1/drafts/{draft_id}"): (OWNER, None),
     ("get", JOB): (OWNER, None),
     ("delete", JOB): (OWNER, None),
     **{("post", f"{JOB}/{name}"): (OWNER, {}) for name in ("open", "leave", "start", "pause", "resume", "finish")},
@@ -79,6 +79,8 @@ API: dict[tuple[str, str], tuple[dict, dict | None]] = {
 
 # By the name of the URL: who, method, form fields or arguments.
 PAGES: dict[str, tuple[dict, str, dict]] = {
+    "api-docs": (EVERYBODY, "get", {}),
+    "api-openapi": (EVERYBODY, "get", {}),
     "home": (EVERYBODY, "get", {}),
     "login": (EVERYBODY, "get", {}),
     "sign-in-link": (dict.fromkeys(EVERYBODY, NOT_THERE), "get", {"token": "guessed"}),

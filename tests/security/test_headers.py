@@ -80,7 +80,7 @@ def test_every_page_and_every_call_in_every_role():
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/nothing", "/api/nothing", "/jobs/x/", "/admin/", "/admin/login/", "/api/docs"])
+@pytest.mark.parametrize("path", ["/nothing", "/api/v1/nothing", "/jobs/x/", "/admin/", "/admin/login/", "/api/docs"])
 def test_errors_and_foreign_pages_too(path):
     assert_page_headers(browser().client.get(path), path)
 
@@ -138,7 +138,7 @@ def test_what_django_does_not_serve_too(method, path):
 
 
 def test_a_body_that_the_gate_refuses_too():
-    answer = call(build(get_asgi_application()), "POST", "/api/jobs", {"Content-Length": str(2**30)}, [b"x"])
+    answer = call(build(get_asgi_application()), "POST", "/api/v1/jobs", {"Content-Length": str(2**30)}, [b"x"])
     assert answer.status == 413
     assert_headers(answer, "413")
 

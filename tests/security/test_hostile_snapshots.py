@@ -60,7 +60,7 @@ def test_pages_and_calls_take_any_snapshot(snapshots):
             page = alice.client.get(f"/jobs/{job.pk}/panels/{name}", headers={"hx-request": "true"})
             assert page.status_code == 200, (name, snapshot)
             assert SCRIPT.encode() not in page.content, (name, snapshot)
-        strict_json.loads(alice.get(f"/api/jobs/{job.pk}").content)
+        strict_json.loads(alice.get(f"/api/v1/jobs/{job.pk}").content)
     assert alice.client.get(f"/jobs/{job.pk}/").status_code == 200
 
 
@@ -74,7 +74,7 @@ def test_names_and_errors_from_outside_are_text_on_every_page(snapshots):
     job.dataset.chunks.update(file_name=SCRIPT)
     job.dataset.chunks.filter(index=0).update(chunk_id=SCRIPT)
     Membership.objects.filter(job=job).update(load_error=SCRIPT)
-    world.participant.post(f"/api/peer/attempts/{world.attempt}/failed", {"reason": SCRIPT})
+    world.participant.post(f"/api/v1/peer/attempts/{world.attempt}/failed", {"reason": SCRIPT})
     snapshot_put(world.participant.peer.pk, snapshots[len(ODD) + 1])
     pages = ["/jobs/", f"/jobs/{job.pk}/", f"/jobs/{job.pk}/checkpoints/", f"/jobs/{job.pk}/delete"]
     pages += [f"/jobs/{job.pk}/panels/{name}" for name in PANELS]

@@ -275,7 +275,7 @@ def test_the_matrix_notices_a_missing_check(targets, monkeypatch):
     monkeypatch.setattr("jobs.api.job_for_owner", lambda user, job_id: Job.objects.get(pk=job_id))
     with pytest.raises(AssertionError):
         world, own, _ = targets
-        check(world.stranger.get(own.fill("/api/jobs/{job_id}")).status_code, matrix.OWNER["stranger"], "stranger")
+        check(world.stranger.get(own.fill("/api/v1/jobs/{job_id}")).status_code, matrix.OWNER["stranger"], "stranger")
 
 
 def test_a_removed_participant_is_cut_off_from_bytes_and_uploads_at_once(stored):

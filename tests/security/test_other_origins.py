@@ -67,12 +67,12 @@ class Pages:
     def call(self, name, headers):
         job = self.world.job
         method, path, extra, body = {
-            "peer": ("GET", "/api/peer/state", {}, None),
-            "jobs": ("GET", "/api/jobs", {}, None),
-            "open": ("POST", f"/api/jobs/{job.pk}/open", {"Content-Type": "application/json"}, b"{}"),
+            "peer": ("GET", "/api/v1/peer/state", {}, None),
+            "jobs": ("GET", "/api/v1/jobs", {}, None),
+            "open": ("POST", f"/api/v1/jobs/{job.pk}/open", {"Content-Type": "application/json"}, b"{}"),
             "bytes": ("GET", f"/bytes/jobs/{job.pk}/{job.module_id}", {}, None),
             "upload": ("POST", "/bytes/uploads", UPLOAD, None),
-            "site": ("GET", "/api/site", {}, None),
+            "site": ("GET", "/api/v1/site", {}, None),
         }[name]
         return call(self.app, method, path, {**extra, **headers}, () if body is None else [body])
 
@@ -196,7 +196,7 @@ def test_a_site_hears_what_its_page_may_and_for_whom(pages):
 
 
 def test_signing_out_ends_the_token_and_no_other(pages):
-    assert call(pages.app, "POST", "/api/site/sign-out", pages.headers(("user", "peer"), OPEN)).status == 204
+    assert call(pages.app, "POST", "/api/v1/site/sign-out", pages.headers(("user", "peer"), OPEN)).status == 204
     assert pages.call("jobs", pages.headers(("user",), OPEN)).status == 401
     assert pages.call("jobs", pages.headers(("user",), CHOSEN)).status == 200
 
@@ -209,7 +209,9 @@ def preflight(app, path, method, origin=OPEN, headers="authorization,weei-peer",
     return call(app, "OPTIONS", path, {"Origin": origin, **asked, **extra})
 
 
-@pytest.mark.parametrize("path", ["/api/jobs", "/api/peer/state", "/bytes/uploads", "/bytes/jobs/x/y", "/api/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/jobs", "/api/v1/peer/state", "/bytes/uploads", "/bytes/jobs/x/y", "/api/v1/nothing"]
+)
 def test_preflights_are_answered_before_anything_is_looked_at(pages, path):
     for origin in (OPEN, CHOSEN):
         answer = preflight(pages.app, path, "PATCH", origin)
@@ -251,9 +253,9 @@ def test_pages_never_answer_another_origin(pages):
 
 def test_the_body_gate_refuses_a_registered_page_too_and_is_read(pages):
     headers = {**pages.headers(("user",), OPEN), "Content-Type": "application/json", "Content-Length": str(2**30)}
-    answer = call(pages.app, "POST", "/api/jobs", headers, [b"x"])
+    answer = call(pages.app, "POST", "/api/v1/jobs", headers, [b"x"])
     assert answer.status == 413 and answer.headers["access-control-allow-origin"] == OPEN
-    answer = call(pages.app, "POST", "/api/jobs", {**headers, "Origin": OTHER}, [b"x"])
+    answer = call(pages.app, "POST", "/api/v1/jobs", {**headers, "Origin": OTHER}, [b"x"])
     assert answer.status == 403 and answer.read == 0
 
 

@@ -73,9 +73,9 @@ export class Coordinator {
 
   /** @param {object} body @param {(draft: import("../types.js").DraftState) => void} onDraft @returns {Promise<string>} the new job's id */
   async create(body, onDraft) {
-    const { draftId } = await this.#http.json("POST", "/api/jobs", body);
+    const { draftId } = await this.#http.json("POST", "/api/v1/jobs", body);
     for (;;) {
-      const draft = await this.#http.retried("GET", `/api/drafts/${draftId}`);
+      const draft = await this.#http.retried("GET", `/api/v1/drafts/${draftId}`);
       onDraft(draft);
       if (draft.state === "done") return draft.jobId;
       if (draft.state === "failed") throw new Error(draft.error || "The job could not be created, and the server gave no reason.");
@@ -84,17 +84,17 @@ export class Coordinator {
   }
 
   saved() {
-    return this.#http.json("GET", "/api/jobs");
+    return this.#http.json("GET", "/api/v1/jobs");
   }
 
   /** What the server keeps for this person. */
   storage() {
-    return this.#http.json("GET", "/api/storage");
+    return this.#http.json("GET", "/api/v1/storage");
   }
 
   /** @param {string} id */
   delete(id) {
-    return this.#http.json("DELETE", `/api/jobs/${id}`);
+    return this.#http.json("DELETE", `/api/v1/jobs/${id}`);
   }
 
   /**
@@ -102,12 +102,12 @@ export class Coordinator {
    * @param {string} id @param {string} command @param {object} [body] @param {string} [method]
    */
   command(id, command, body = {}, method = "POST") {
-    return this.#http.json(method, `/api/jobs/${id}/${command}`, body);
+    return this.#http.json(method, `/api/v1/jobs/${id}/${command}`, body);
   }
 
   /** @param {string} id @param {string} path */
   read(id, path) {
-    return this.#http.json("GET", `/api/jobs/${id}/${path}`);
+    return this.#http.json("GET", `/api/v1/jobs/${id}/${path}`);
   }
 
   /** @param {string} id @param {string} name of the job @param {number} round @returns {Promise<File>} */

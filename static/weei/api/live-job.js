@@ -10,12 +10,12 @@ export const nothingTold = () => ({ wire: null, checkpoints: [], complete: false
 
 /** @param {string} id @returns {Followed} */
 export function coordinated(id) {
-  const job = `/api/jobs/${encodeURIComponent(id)}`;
+  const job = `/api/v1/jobs/${encodeURIComponent(id)}`;
   return { id, job, checkpoints: `${job}/checkpoints`, chunks: `${job}/chunks` };
 }
 
 /** @returns {Followed} */
-export const takenPartIn = () => ({ id: null, job: "/api/peer/job", checkpoints: "/api/peer/job/checkpoints", chunks: null });
+export const takenPartIn = () => ({ id: null, job: "/api/v1/peer/job", checkpoints: "/api/v1/peer/job/checkpoints", chunks: null });
 
 export class LiveJob {
   /** @type {Followed | null} */ #followed = null;

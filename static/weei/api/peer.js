@@ -59,7 +59,7 @@ export class PeerIdentity {
   }
 
   async #ask() {
-    const peer = await this.#http.json("POST", "/api/peers", {});
+    const peer = await this.#http.json("POST", "/api/v1/peers", {});
     this.#storage.setPeer(peer);
     await this.#connect(peer);
     return peer;

@@ -29,7 +29,7 @@ export class ServerEvents {
     const [after] = this.#log.seen(jobId);
     const query = after === undefined ? "" : `?after=${after}`;
     try {
-      this.#log.takeOver(jobId, await this.#http.json("GET", `/api/jobs/${jobId}/log${query}`));
+      this.#log.takeOver(jobId, await this.#http.json("GET", `/api/v1/jobs/${jobId}/log${query}`));
     } catch {
       // The next hint looks again.
     }

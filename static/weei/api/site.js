@@ -54,14 +54,14 @@ export class Site {
   /** The server forgets the token, and so does this page. */
   async signOut() {
     if (!this.#storage.user()) return;
-    await this.#http.json("POST", "/api/site/sign-out");
+    await this.#http.json("POST", "/api/v1/site/sign-out");
     this.#storage.setUser(null);
     await this.#ask();
   }
 
   async #ask() {
     try {
-      const { training, reason, user } = await this.#http.json("GET", "/api/site");
+      const { training, reason, user } = await this.#http.json("GET", "/api/v1/site");
       this.reason = training ? null : reason;
       this.user = user;
     } catch (error) {

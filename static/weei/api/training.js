@@ -188,7 +188,7 @@ export class TrainingApi {
   /** What an invitation link offers. Nothing of the job is fetched, nothing is used up. @param {string} token */
   openInvitation(token) {
     return this.#run(async () => {
-      const invitation = await this.#identity.as(() => this.#http.json("POST", "/api/invitations/open", { token }));
+      const invitation = await this.#identity.as(() => this.#http.json("POST", "/api/v1/invitations/open", { token }));
       this.#state.invitations.set(invitation.jobId, invitation);
       return invitation;
     });
@@ -198,7 +198,7 @@ export class TrainingApi {
   async learnInvitations(jobIds) {
     for (const jobId of jobIds.filter((id) => !this.#state.invitations.has(id))) {
       this.#state.invitations.set(jobId, { state: "invited" });
-      const facts = await this.#http.retried("GET", `/api/invitations/${jobId}`);
+      const facts = await this.#http.retried("GET", `/api/v1/invitations/${jobId}`);
       this.#state.invitations.set(jobId, facts);
       this.#state.changed();
     }

@@ -63,7 +63,7 @@ export class FileUploads {
 
   /** @param {string[]} hashes @returns {Promise<Set<string>>} */
   async #held(hashes) {
-    const answer = await this.#http.retried("POST", "/api/artifacts/held", { hashes: [...new Set(hashes)] }, this.#signal);
+    const answer = await this.#http.retried("POST", "/api/v1/artifacts/held", { hashes: [...new Set(hashes)] }, this.#signal);
     return new Set(answer.held);
   }
 

@@ -102,7 +102,7 @@ export class Assignments {
   async #report(attemptId, reason) {
     const { http, apply, poll } = this.#context;
     try {
-      apply(await http.retried("POST", `/api/peer/attempts/${attemptId}/failed`, { reason: reason.slice(0, 500) }));
+      apply(await http.retried("POST", `/api/v1/peer/attempts/${attemptId}/failed`, { reason: reason.slice(0, 500) }));
     } catch {
       // The attempt was over before its failure could be told: what holds now comes with the state.
       void poll();

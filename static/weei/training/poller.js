@@ -52,7 +52,7 @@ export class Poller {
   async #once() {
     const before = this.#states;
     try {
-      const state = await this.#options.http.json("GET", "/api/peer/state");
+      const state = await this.#options.http.json("GET", "/api/v1/peer/state");
       if (this.#stopped) return;
       this.#options.heard();
       if (before === this.#states) this.#options.apply(state);

@@ -89,7 +89,7 @@ export class Preparation {
     this.#context.failed(reason);
     if (error instanceof Problem && error.code === "unauthorized") return;
     try {
-      this.#context.apply(await this.#context.http.retried("POST", "/api/peer/load-failed", { jobId: job.id, reason: reason.slice(0, 500) }, signal));
+      this.#context.apply(await this.#context.http.retried("POST", "/api/v1/peer/load-failed", { jobId: job.id, reason: reason.slice(0, 500) }, signal));
     } catch {
       // The job ended meanwhile; its state comes by itself.
     }

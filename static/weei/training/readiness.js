@@ -18,7 +18,7 @@ export class Readiness {
     const { http, workers } = this.#context;
     const auxiliary = Object.fromEntries(job.auxiliary.map(({ id, sha256 }) => [id, sha256]));
     this.#told = this.#words(job);
-    return http.retried("POST", "/api/peer/ready", { jobId: job.id, moduleSha256: job.module.sha256, auxiliary, workers: workers() }, signal);
+    return http.retried("POST", "/api/v1/peer/ready", { jobId: job.id, moduleSha256: job.module.sha256, auxiliary, workers: workers() }, signal);
   }
 
   /**

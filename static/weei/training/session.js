@@ -185,14 +185,14 @@ export class TrainingSession {
     const jobId = this.#jobId();
     if (paused) this.#assignments.drop("The contribution was paused.");
     else this.#preparation.forgive();
-    return this.command("/api/peer/pause", { jobId, paused });
+    return this.command("/api/v1/peer/pause", { jobId, paused });
   }
 
   async leave() {
     const jobId = this.#jobId();
     this.#assignments.drop("The job was left.");
     this.#preparation.abort();
-    return this.command("/api/peer/leave", { jobId });
+    return this.command("/api/v1/peer/leave", { jobId });
   }
 
   /**
