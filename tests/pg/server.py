@@ -48,7 +48,7 @@ def wheel_binaries() -> Path | None:
     return found[0].parent if found else None
 
 
-def _as_another_user() -> tuple[list[str], int, int] | None:
+def as_another_user() -> tuple[list[str], int, int] | None:
     """PostgreSQL refuses to run as root, so root lends it another user: (command prefix, uid, gid)."""
     if os.geteuid() != 0:
         return None
@@ -73,7 +73,7 @@ def database_url() -> Iterator[str]:
 
 
 def _run(folder: Path) -> Iterator[str]:
-    programs, other, data = _readable(binaries(), folder), _as_another_user(), folder / "data"
+    programs, other, data = readable(binaries(), folder), as_another_user(), folder / "data"
     prefix = other[0] if other else []
     if other:
         os.chown(folder, other[1], other[2])
@@ -96,7 +96,7 @@ def _run(folder: Path) -> Iterator[str]:
         subprocess.run(stop, env=environment, capture_output=True, cwd="/", check=False)
 
 
-def _readable(programs: Path, folder: Path) -> Path:
+def readable(programs: Path, folder: Path) -> Path:
     """The other user may not be able to look into root's virtual environment: then it gets a copy of the wheel, whose
     programs find their libraries in a folder beside it."""
     if os.geteuid() != 0 or programs.is_relative_to("/usr"):
