@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 PYTEST = (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+# Stages of many small tests use all cores; the others measure, or start several processes themselves.
+PARALLEL = (*PYTEST, "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 
 # What the stages need beside Python's packages: a program, and the Debian packages that bring it.
 PROGRAMS = {
@@ -48,11 +50,11 @@ def stages(full: bool) -> list[Stage]:
                 ("npm", "run", "--silent", "lint"),
             ),
         ),
-        Stage("core", 3, ((*PYTEST, *slow, "tests/core", "tests/models", "tests/simulation", "tests/c"),)),
+        Stage("core", 3, ((*PARALLEL, *slow, "tests/core", "tests/models", "tests/simulation", "tests/c"),)),
         Stage("node", 2, (("npm", "test", "--silent"),)),
         Stage("hosts", 2, ((*PYTEST, *slow, "tests/hosts"),)),
-        Stage("server", 5, ((*PYTEST, *slow, *SERVER),)),
-        Stage("postgresql", 4, ((PYTHON, "-m", "tests.pg.server", "--", *PYTEST, "-m", "db", *SERVER),)),
+        Stage("server", 5, ((*PARALLEL, *slow, *SERVER),)),
+        Stage("postgresql", 4, ((PYTHON, "-m", "tests.pg.server", "--", *PARALLEL, "-m", "db", *SERVER),)),
         Stage("stack", 6, ((*PYTEST, *slow, "tests/stack", "tests/launch"),)),
         Stage("browser", 8, ((*PYTEST, *slow, "-p", "no:randomly", "tests/browser"),)),
     ]

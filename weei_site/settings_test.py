@@ -3,7 +3,9 @@
 import os
 import tempfile
 
-os.environ.setdefault("VAR_DIR", tempfile.mkdtemp(prefix="weei-test-"))
+_shared = os.environ.setdefault("VAR_DIR", tempfile.mkdtemp(prefix="weei-test-"))
+if (_worker := os.environ.get("PYTEST_XDIST_WORKER", "")) and not _shared.endswith(_worker):
+    os.environ["VAR_DIR"] = os.path.join(_shared, _worker)  # Test processes side by side share no file.
 
 from weei_site.settings import *  # noqa: E402, F403
 

@@ -97,7 +97,7 @@ def test_a_label_of_many_numbers_is_a_quantity(look):
         ('a,b\n"1,2\n', "Line 2 is not a row of a table"),
         (b"a,b\n1,\xff\n", "Line 2 must be UTF-8; byte 3 of it is none."),
         ("", "it is empty"),
-        (zipped({"a": b""}), "csv data must be text in UTF-8; the file is an archive."),
+        pytest.param(zipped({"a": b""}), "csv data must be text in UTF-8; the file is an archive.", id="an archive"),
     ],
 )
 def test_what_is_no_table_is_refused_by_its_line(look, text, said):
