@@ -14,6 +14,7 @@ import django
 def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "weei_site.settings_test")
     django.setup()
+    from tests.simulation.kept import keep
     from tests.simulation.scenario import SimulationFailed, simulate
 
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
@@ -39,7 +40,8 @@ def main() -> int:
                 print(*failure.lines, sep="\n")
                 traceback.print_exception(failure)
             else:
-                print(failure)
+                keep(failure)
+                print(failure, flush=True)
     print(f"{len(chosen)} seeds, {len(failed)} failed {failed[:20]}, {time.monotonic() - began:.1f} s")
     return 1 if failed else 0
 

@@ -18,11 +18,11 @@ EXPERIENCE = (0, 5, 8, 10, 13, 14)  # of 16 seeds; none that seeds.txt knew befo
 
 
 class SimulationFailed(AssertionError):
-    """`lines` are the events up to the failure."""
+    """`lines` are the events up to the failure, `what` its reason."""
 
     def __init__(self, seed: int, what: Exception, lines: list[str]) -> None:
-        super().__init__(f"seed {seed}: {type(what).__name__}: {what}; replay: {REPLAY.format(seed)}")
-        self.lines = lines
+        self.seed, self.what, self.lines = seed, f"{type(what).__name__}: {what}", lines
+        super().__init__(f"seed {seed}: {self.what}; replay: {REPLAY.format(seed)}")
 
 
 def simulate(seed: int) -> list[str]:

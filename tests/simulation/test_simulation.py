@@ -13,35 +13,40 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.kept import keep, kept_seeds, run
 from tests.simulation.scenario import SimulationFailed, simulate
 
-SEEDS = 1000
-BATCH = 50
-KNOWN = Path(__file__).with_name("seeds.txt")
+SEEDS, BATCH = 1000, 50
+FULL_SEEDS, FULL_BATCH = 20_000, 500
 
 
-def known_seeds() -> list[int]:
-    lines = [line.split("#")[0].strip() for line in KNOWN.read_text().splitlines()]
-    return [int(line) for line in lines if line]
-
-
-def run(seeds) -> None:
-    failures = []
-    for seed in seeds:
-        try:
-            simulate(seed)
-        except SimulationFailed as failure:
-            failures.append(str(failure))
-    assert not failures, "\n".join(failures)
+def none_fails(seeds) -> None:
+    failures = run(seeds)
+    assert not failures, "\n".join(map(str, failures))
 
 
 def test_seeds_that_failed_once_pass():
-    run(known_seeds())
+    none_fails(kept_seeds())
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BATCH))
 def test_every_run_keeps_the_invariants(first):
-    run(range(first, first + BATCH))
+    none_fails(range(first, first + BATCH))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(SEEDS, FULL_SEEDS, FULL_BATCH))
+def test_twenty_thousand_runs_keep_the_invariants(first):
+    none_fails(range(first, min(first + FULL_BATCH, FULL_SEEDS)))
+
+
+def test_a_seed_that_fails_is_kept_once_with_its_reason(tmp_path):
+    file = tmp_path / "seeds.txt"
+    file.write_text("4     # an old one\n")
+    for seed in (4, 77, 77):
+        keep(SimulationFailed(seed, AssertionError("two\ncheckpoints of round 3"), []), file)
+    assert file.read_text() == "4     # an old one\n77    # AssertionError: two checkpoints of round 3\n"
+    assert kept_seeds(file) == [4, 77]
 
 
 def test_one_seed_is_one_run_in_every_process():
