@@ -129,7 +129,7 @@ def rebuild_round(ledger: Ledger, jail: Jail, path_of: PathOf) -> Comparison:
         updates = []
         for index, slot in enumerate(ledger.slots):
             out = folder / str(index)
-            assignment = _assignment(ledger, slot, settings, info, start, path_of)
+            assignment = slot_assignment(ledger, slot, settings, info, start, path_of)
             weight = assignment.play(jail, out).unique_examples
             comparison.updates += 1
             comparison.expect(f"{slot.item}: uniqueExamples", slot.unique_examples, weight)
@@ -137,14 +137,14 @@ def rebuild_round(ledger: Ledger, jail: Jail, path_of: PathOf) -> Comparison:
             comparison.expect(f"{slot.item}: the SHA-256 of the update", slot.sha256, _sha256(file))
             if weight > 0:
                 updates.append(WeightedSource(FileSource(file), weight, slot.place))
-        result = _merge(ledger.start, settings.aggregation, info, start, updates, path_of)
+        result = updates_merge(ledger.start, settings.aggregation, info, start, updates, path_of)
     comparison.expect("The SHA-256 of the weights", ledger.result.weights, result.weights_sha256)
     comparison.expect("The SHA-256 of the aggregation state", ledger.result.state, result.state_sha256)
     comparison.expect("The aggregation step", ledger.result.step, result.step)
     return comparison
 
 
-def _assignment(
+def slot_assignment(
     ledger: Ledger, slot: LedgerSlot, settings: TrainingSettings, info: ModelInfo, start: Path, path_of: PathOf
 ) -> Assignment:
     units = None
@@ -166,7 +166,7 @@ def _assignment(
     )
 
 
-def _merge(
+def updates_merge(
     before: LedgerStart,
     method: AggregationSettings,
     info: ModelInfo,
