@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -44,13 +45,14 @@ class FileSource:
     """A part of an open file: by default all of it. The file stays the caller's to close.
 
     A descriptor is read with `preadv`, which leaves its position alone, so that many sources may share it; a file
-    object is sought, and belongs to one source at a time. There is no memory map, because a file that is cut while
-    it is mapped kills the process.
+    object is sought, and belongs to one source at a time, whose threads take turns. There is no memory map, because a
+    file that is cut while it is mapped kills the process.
     """
 
     def __init__(self, file: int | BinaryIO, offset: int = 0, size: int | None = None) -> None:
         self._file = file
         self._offset = offset
+        self._turn = threading.Lock()
         self.size = _file_size(file) - offset if size is None else size
 
     def readinto(self, offset: int, buffer: memoryview) -> None:
@@ -65,8 +67,9 @@ class FileSource:
     def _read(self, position: int, buffer: memoryview) -> int:
         if isinstance(self._file, int):
             return os.preadv(self._file, [buffer], position)
-        self._file.seek(position)
-        return self._file.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
+        with self._turn:
+            self._file.seek(position)
+            return self._file.readinto(buffer)  # type: ignore[attr-defined, no-any-return]
 
 
 def _file_size(file: int | BinaryIO) -> int:

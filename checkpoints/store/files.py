@@ -27,6 +27,7 @@ class FileStore(ArtifactStore):
 
     def put(self, temporary: Path, sha256: str, *, durable: bool = True) -> None:
         path = self._path(sha256)
+        self.verified.vouch(temporary, sha256)
         if durable:
             fsync_path(temporary)
         if not path.parent.exists():

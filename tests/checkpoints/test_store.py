@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 import time
 import uuid
 from contextlib import suppress
@@ -150,6 +151,41 @@ def test_a_large_file_is_hashed_once_while_it_stays_as_it_is(tmp_path, monkeypat
     store.local(sha256)
     monkeypatch.setattr("checkpoints.store.verified.sha256_of", lambda source: pytest.fail("hashed again"))
     store.local(sha256)
+
+
+def test_another_process_does_not_hash_what_was_hashed_while_it_was_written(tmp_path, monkeypatch):
+    """A worker merges what the web process has just received."""
+    sha256 = put(FileStore(tmp_path), BIG, durable=False)
+    with monkeypatch.context() as patched:
+        patched.setattr("checkpoints.store.verified.sha256_of", lambda source: pytest.fail("hashed again"))
+        FileStore(tmp_path).local(sha256)
+
+
+@pytest.mark.parametrize("why", ["written", "restarted", "old", "moved", "no attributes"])
+def test_a_note_counts_only_for_the_bytes_the_day_and_the_boot_that_it_was_made_in(tmp_path, monkeypatch, why):
+    store = FileStore(tmp_path)
+    sha256 = put(store, BIG)
+    path = store._path(sha256)
+    if why == "written":
+        path.write_bytes(BIG)
+    elif why == "restarted":
+        monkeypatch.setattr("checkpoints.store.verified._boot_id", lambda: "another")
+    elif why == "old":
+        monkeypatch.setattr("checkpoints.store.verified.VOUCHED_SECONDS", 0)
+    elif why == "moved":
+        copy = path.with_name("copy")
+        shutil.copy2(path, copy)  # With its attributes, as a restored backup has them.
+        copy.replace(path)
+    else:
+        monkeypatch.setattr(os, "getxattr", raises_no_data)
+    hashed = []
+    monkeypatch.setattr("checkpoints.store.verified.sha256_of", lambda source: hashed.append(source.size) or sha256)
+    FileStore(tmp_path).local(sha256)
+    assert hashed == [len(BIG)]
+
+
+def raises_no_data(*args):
+    raise OSError(errno.ENODATA, "no such attribute")
 
 
 def test_durable_bytes_are_synced_before_and_after_they_get_their_name(tmp_path, monkeypatch):

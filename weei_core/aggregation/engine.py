@@ -2,13 +2,18 @@
 
 The same updates give the same bits whoever sent them and in whatever order they came: sums run in float64 and in
 slot order, and every result is rounded to float32 once. Memory depends on neither size nor number of the updates.
+Blocks are independent of each other, so some are made at once, each by one thread: NumPy lets go of Python's lock.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -21,7 +26,9 @@ from weei_core.errors import Invalid, WeeiError
 from weei_core.strict_json import EXACT_INT, as_int
 from weei_core.weights import FLOAT32, FLOAT_BYTES, FileSource, Source, first_non_finite, sha256_of
 
-BLOCK_FLOATS = 64 * 1024
+BLOCK_FLOATS = 32 * 1024
+"""So that what one thread works on stays in its processor's cache."""
+MOST_THREADS = 4
 
 MAX_STEP = 10_000_000
 """Bias correction multiplies once per step, so that a checkpoint file must not claim just any number of them."""
@@ -83,13 +90,14 @@ def merge(
     try:
         merger = _Merger(start, counted, state, step, method, _float_ranges(average_only))
         digest = hashlib.sha256()
-        for offset, weights, new_state in merger.blocks():
-            digest.update(weights.data)
-            weights_out.write(weights.data)
-            for vector, values in enumerate(new_state):
-                assert state_out is not None
-                state_out.seek(vector * start.size + offset * FLOAT_BYTES)
-                state_out.write(values.data)
+        with closing(merger.blocks()) as blocks:
+            for offset, (weights, *new_state) in blocks:
+                digest.update(weights.data)
+                weights_out.write(weights.data)
+                for vector, values in enumerate(new_state):
+                    assert state_out is not None
+                    state_out.seek(vector * start.size + offset * FLOAT_BYTES)
+                    state_out.write(values.data)
     except BaseException:
         for output in outputs:
             output.seek(0)
@@ -129,8 +137,21 @@ def _float_ranges(average_only: Sequence[tuple[int, int]]) -> list[tuple[int, in
     return sorted((offset // FLOAT_BYTES, (offset + size) // FLOAT_BYTES) for offset, size in average_only)
 
 
+class _Buffers:
+    """What one block is made in. Fresh arrays of this size cost more in page faults than the arithmetic on them."""
+
+    def __init__(self, state_vectors: int) -> None:
+        self.floats = np.empty(BLOCK_FLOATS, FLOAT32)
+        self.start, self.sum, self.term = np.empty((3, BLOCK_FLOATS))
+        self.rounded = np.empty((1 + state_vectors, BLOCK_FLOATS), FLOAT32)
+
+
+Block = tuple[int, list[Float32Vector]]
+"""Position of its first float; the weights, then the state's vectors."""
+
+
 class _Merger:
-    """The loop over blocks, with the buffers that all blocks share."""
+    """The loop over blocks."""
 
     def __init__(
         self,
@@ -152,67 +173,81 @@ class _Merger:
         self._total = 0.0
         for update in updates:
             self._total += float(update.weight)
-        # Fresh arrays of this size cost more in page faults than the arithmetic on them.
-        self._floats = np.empty(BLOCK_FLOATS, FLOAT32)
-        self._start_values, self._sum, self._term = np.empty((3, BLOCK_FLOATS))
-        self._rounded = np.empty((1 + self._rule.state_vectors, BLOCK_FLOATS), FLOAT32)
 
-    def blocks(self) -> Iterator[tuple[int, Float32Vector, list[Float32Vector]]]:
-        """(position of the first float, weights, state vectors) of each block, all finite.
+    def blocks(self) -> Generator[Block, None, None]:
+        """The blocks in order, all finite. Use a block's arrays before asking for the next: they are made anew."""
+        offsets = range(0, self._start.size // FLOAT_BYTES, BLOCK_FLOATS)
+        threads = min(MOST_THREADS, os.cpu_count() or 1, len(offsets))
+        if threads < 2:
+            buffers = _Buffers(self._rule.state_vectors)
+            for offset in offsets:
+                yield self._block(offset, buffers)
+            return
+        # One more than there are threads: all of them work while the oldest block is hashed and written.
+        free = [_Buffers(self._rule.state_vectors) for _ in range(threads + 1)]
+        made: deque[tuple[Future[Block], _Buffers]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            for offset in offsets:
+                buffers = free.pop()
+                made.append((pool.submit(self._block, offset, buffers), buffers))
+                if not free:
+                    oldest, buffers = made.popleft()
+                    yield oldest.result()
+                    free.append(buffers)
+            for oldest, _ in made:
+                yield oldest.result()
 
-        The arrays are the same memory for every block: use them before asking for the next.
-        """
-        floats = self._start.size // FLOAT_BYTES
-        for offset in range(0, floats, BLOCK_FLOATS):
-            # What overflows or is undefined is found by the check behind it, without a warning per value.
-            with np.errstate(all="ignore"):
-                weights, state = self._block(offset, min(BLOCK_FLOATS, floats - offset))
-            for values in (weights, *state):
-                self._check_finite(values, offset)
-            yield offset, weights, state
+    def _block(self, offset: int, buffers: _Buffers) -> Block:
+        count = min(BLOCK_FLOATS, self._start.size // FLOAT_BYTES - offset)
+        # What overflows or is undefined is found by the check behind it, without a warning per value.
+        with np.errstate(all="ignore"):
+            vectors = self._stepped(offset, count, buffers)
+        for values in vectors:
+            self._check_finite(values, offset)
+        return offset, vectors
 
-    def _block(self, offset: int, count: int) -> tuple[Float32Vector, list[Float32Vector]]:
-        average = self._average(offset, count)
-        start = self._start_values[:count]
-        start[:] = self._read(self._start, offset, count)
-        weights, state = self._rule.step(
-            start, average, self._old_state(offset, count), self._step, self._method.options
-        )
+    def _stepped(self, offset: int, count: int, buffers: _Buffers) -> list[Float32Vector]:
+        average = self._average(offset, count, buffers)
+        start = buffers.start[:count]
+        if self._rule.uses_start:
+            start[:] = self._read(self._start, offset, count, buffers)
+        old_state = self._old_state(offset, count, buffers)
+        weights, state = self._rule.step(start, average, old_state, self._step, self._method.options)
         for first, end in self._ranges_within(offset, count):
             weights[first:end] = average[first:end]
             for values in state:
                 values[first:end] = 0.0
-        rounded = self._rounded[:, :count]
+        rounded = buffers.rounded[:, :count]
         for vector, values in zip(rounded, (weights, *state), strict=True):
             vector[:] = values
-        return rounded[0], list(rounded[1:])
+        return list(rounded)
 
-    def _average(self, offset: int, count: int) -> Vector:
+    def _average(self, offset: int, count: int, buffers: _Buffers) -> Vector:
         """float32(Σnw / Σn), the sum in slot order, as float64."""
-        total, term = self._sum[:count], self._term[:count]
+        total, term = buffers.sum[:count], buffers.term[:count]
         for position, update in enumerate(self._updates):
             into = term if position else total
-            into[:] = self._read(update.source, offset, count)
+            into[:] = self._read(update.source, offset, count, buffers)
             into *= float(update.weight)
             if position:
                 total += term
         total /= self._total
-        rounded = self._rounded[0, :count]
+        rounded = buffers.rounded[0, :count]
         rounded[:] = total
         total[:] = rounded
         return total
 
-    def _read(self, source: Source, float_offset: int, count: int) -> Float32Vector:
-        floats = self._floats[:count]
+    def _read(self, source: Source, float_offset: int, count: int, buffers: _Buffers) -> Float32Vector:
+        floats = buffers.floats[:count]
         source.readinto(float_offset * FLOAT_BYTES, floats.data.cast("B"))
         return floats
 
-    def _old_state(self, offset: int, count: int) -> tuple[Vector, ...]:
+    def _old_state(self, offset: int, count: int, buffers: _Buffers) -> tuple[Vector, ...]:
         if self._state is None:
             return tuple(np.zeros(count) for _ in range(self._rule.state_vectors))
         vector_floats = self._start.size // FLOAT_BYTES
         return tuple(
-            self._read(self._state, vector * vector_floats + offset, count).astype(np.float64)
+            self._read(self._state, vector * vector_floats + offset, count, buffers).astype(np.float64)
             for vector in range(self._rule.state_vectors)
         )
 

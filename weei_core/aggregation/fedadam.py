@@ -20,6 +20,7 @@ class FedAdam:
         Option("epsilon", default=0.001, high=1.0),
     )
     state_vectors = 2
+    uses_start = True
 
     def step(
         self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]

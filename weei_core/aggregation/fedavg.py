@@ -12,6 +12,7 @@ class FedAvg:
     label = "FedAvg"
     options: tuple[Option, ...] = ()
     state_vectors = 0
+    uses_start = False
 
     def step(
         self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]

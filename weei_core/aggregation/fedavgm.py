@@ -15,6 +15,7 @@ class FedAvgM:
         Option("momentum", default=0.9, high=1.0, high_included=False),
     )
     state_vectors = 1
+    uses_start = True
 
     def step(
         self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
