@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db import transaction
@@ -114,27 +114,9 @@ def received_slots(at: Round) -> list[tuple[Slot, Attempt]]:
 def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
     """Files in, one or two content-addressed files out."""
     clock = PhaseClock()
-    chosen = settings_in(at.job, at.settings_text).aggregation
-    info = info_of(at.job)
-    before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
-    keeps = before.state if before.aggregation_method == chosen.method else None
-    counted = [(slot, attempt) for slot, attempt in slots if attempt.unique_examples > 0]
-    sources = [(slot, attempt, _update_source(slot, attempt)) for slot, attempt in counted]
     with artifact_new_file() as weights_out, artifact_new_file() as state_out:
-        result = merge(
-            start=artifact_source(at.start_weights),
-            updates=[
-                WeightedSource(source, attempt.unique_examples, (slot.position, slot.record_start))
-                for slot, attempt, source in sources
-            ],
-            state=artifact_source(keeps.sha256) if keeps else None,
-            step=before.aggregation_step + 1 if keeps else 1,
-            method=chosen,
-            average_only=info.average_only_ranges,
-            weights_out=weights_out.file,
-            state_out=state_out.file if method_named(chosen.method).state_vectors else None,
-        )
-        merging, now = clock.finished(chosen.method), timezone.now()
+        result = merge_into(at, slots, weights_out.file, state_out.file)
+        merging, now = clock.finished(settings_in(at.job, at.settings_text).aggregation.method), timezone.now()
         return Merged(
             result,
             weights_out.commit(result.weights_sha256, now),
@@ -142,6 +124,30 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
             merging,
             clock,
         )
+
+
+def merge_into(
+    at: Round, slots: Sequence[tuple[Slot, Attempt]], weights_out: BinaryIO, state_out: BinaryIO
+) -> MergeResult:
+    """Merge the stored updates into two empty files; that of the state stays empty with a method that keeps none."""
+    chosen = settings_in(at.job, at.settings_text).aggregation
+    before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
+    keeps = before.state if before.aggregation_method == chosen.method else None
+    counted = [(slot, attempt) for slot, attempt in slots if attempt.unique_examples > 0]
+    sources = [(slot, attempt, _update_source(slot, attempt)) for slot, attempt in counted]
+    return merge(
+        start=artifact_source(at.start_weights),
+        updates=[
+            WeightedSource(source, attempt.unique_examples, (slot.position, slot.record_start))
+            for slot, attempt, source in sources
+        ],
+        state=artifact_source(keeps.sha256) if keeps else None,
+        step=before.aggregation_step + 1 if keeps else 1,
+        method=chosen,
+        average_only=info_of(at.job).average_only_ranges,
+        weights_out=weights_out,
+        state_out=state_out if method_named(chosen.method).state_vectors else None,
+    )
 
 
 def _update_source(slot: Slot, attempt: Attempt) -> Source:

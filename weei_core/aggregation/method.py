@@ -47,6 +47,6 @@ class Method(Protocol):
         """New weights and state, not yet rounded to float32.
 
         All vectors are float64 of one length; `start` (see `uses_start`) and `average` hold float32 values. `step` is
-        1 in the first round with this state. Every operation is rounded once, in the order the formula is written in: numpy fuses
-        nothing, so that the result is the same bits everywhere. The arguments are left as they are.
+        1 in the first round with this state. Every operation is rounded once, in the order the formula is written in:
+        numpy fuses nothing, so that the result is the same bits everywhere. The arguments are left as they are.
         """
