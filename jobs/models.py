@@ -163,7 +163,13 @@ class Job(models.Model):
         COMPLETED = "completed"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="jobs")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        null=True,
+        related_name="jobs",
+        help_text="null: deleted, and not purged yet. Every reader asks for an owner's jobs, so none finds it",
+    )
     name = models.CharField(max_length=120)
     status = models.CharField(max_length=9, choices=Status.choices, default=Status.READY)
     finishing = models.BooleanField(default=False, help_text="finish was asked for: merge what was received, then end")
@@ -201,6 +207,9 @@ class Job(models.Model):
     created = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True, db_index=True)
+    deleted_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="deleted_jobs")
+    deleted_members_text = models.TextField(blank=True, help_text="Who took part, for the undo")
 
     class Meta:
         indexes = [models.Index(fields=["owner", "-created"])]

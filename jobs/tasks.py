@@ -10,6 +10,7 @@ from django.utils import timezone
 from checkpoints.services.collector import collect as collect_artifacts
 from jobs.services.aggregation import round_merge
 from jobs.services.creating import datasets_clean
+from jobs.services.deleting import jobs_purge
 from jobs.services.drafts import draft_prepare
 from jobs.services.evaluation import validation_run
 from jobs.services.package_work import package_run, work_clean
@@ -40,6 +41,7 @@ def package(package_id: str) -> None:
 def collect() -> None:
     """Free what nothing refers to any more."""
     now = timezone.now()
+    jobs_purge(now)
     datasets_clean(now)
     packages_collect(now)
     work_clean(now)

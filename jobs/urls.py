@@ -29,6 +29,7 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/items/<int:item_id>/<slug:action>", actions.item_action, name="item-action"),
     path("jobs/<uuid:job_id>/settings", actions.job_settings, name="job-settings"),
     path("jobs/<uuid:job_id>/delete", pages.job_remove, name="job-delete"),
+    path("jobs/<uuid:job_id>/restore", pages.job_bring_back, name="job-restore"),
     path("jobs/<uuid:job_id>/invitations", people.invitation_new, name="invitation-new"),
     path("jobs/<uuid:job_id>/invitations/<uuid:invitation_id>/revoke", people.invitation_end, name="invitation-revoke"),
     path(

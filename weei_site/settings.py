@@ -211,6 +211,7 @@ ITEM_ERRORS = int(env("ITEM_ERRORS", "3"))
 DEAL_ERRORS = int(env("DEAL_ERRORS", "3"))
 MAX_PARTS = int(env("MAX_PARTS", "256"))
 INVITATION_DAYS = timedelta(days=float(env("INVITATION_DAYS", "7")))
+UNDO_DELETE = timedelta(minutes=float(env("UNDO_DELETE_MINUTES", "10")))
 PACKAGE_DAYS = timedelta(days=float(env("PACKAGE_DAYS", "7")))
 USER_TOKEN_DAYS = timedelta(days=float(env("USER_TOKEN_DAYS", "30")))
 

@@ -23,7 +23,7 @@ from weei_core.protocol import INLINE_WEIGHT_BYTES
 def peer_state(peer: Peer, now: datetime) -> dict[str, Any]:
     """PeerState of docs/protocol.md."""
     peer.refresh_from_db()
-    invited = Membership.objects.filter(peer=peer, state=Membership.State.INVITED).exclude(
+    invited = Membership.objects.filter(peer=peer, state=Membership.State.INVITED, job__deleted_at=None).exclude(
         job__status=Job.Status.COMPLETED
     )
     current = Membership.objects.filter(peer=peer, current=True).select_related("job__module").first()
@@ -150,7 +150,7 @@ def invitation_facts(membership: Membership) -> dict[str, Any]:
     return {
         "jobId": str(job.pk),
         "jobName": job.name,
-        "coordinator": job.owner.get_username(),
+        "coordinator": job.owner.get_username() if job.owner else "",
         "owner": str(job.coordinator_peer_id or ""),
         "modelInfo": strict_json.loads(job.model_info_text),
         "module": {"fileName": job.module_file_name, "bytes": job.module.bytes, "sha256": job.module_id},

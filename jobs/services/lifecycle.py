@@ -113,7 +113,7 @@ def job_finish(job: Job) -> None:
         raise Conflict("The job has not been started; delete it instead.", field="job.status", code="wrong_status")
     now = timezone.now()
     with transaction.atomic():
-        moved = Job.objects.filter(pk=job.pk).exclude(status=Job.Status.COMPLETED)
+        moved = Job.objects.filter(pk=job.pk, deleted_at=None).exclude(status=Job.Status.COMPLETED)
         if not moved.update(finishing=True, status=Job.Status.RUNNING, last_error=""):
             return
         job_event(job.pk, "job.finishing")
@@ -197,7 +197,8 @@ def job_shuffle(job: Job) -> None:
 
 
 def job_delete(job: Job) -> None:
-    """Remove the job and everything only it refers to (the collector frees the files)."""
+    """Remove the job and everything only it refers to (the collector frees the files). There is no undo: people's
+    deletions are `jobs.services.deleting.job_discard`."""
     if job.status == Job.Status.RUNNING:
         raise Conflict("Pause or finish the job before deleting it.", field="job.status", code="wrong_status")
     with transaction.atomic():

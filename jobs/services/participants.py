@@ -32,7 +32,7 @@ OUTSIDE = (State.INVITED, State.DECLINED, State.LEFT, State.REMOVED)
 def membership_of(peer: Peer, job_id: UUID) -> Membership:
     """The peer's own part in a job; a job it was never invited to does not exist for it."""
     found = Membership.objects.select_related("job", "peer", "invitation").filter(peer=peer, job_id=job_id).first()
-    if found is None:
+    if found is None or found.job.deleted_at is not None:
         raise NotFound("This browser has no part in that job.", field="jobId")
     return found
 
@@ -48,7 +48,7 @@ def invitation_open(peer: Peer, token: str, now: datetime) -> Job:
 
 def participant_invite(job: Job, peer_id: UUID) -> None:
     """Put the job among this peer's invitations (a peer that is known to the coordinator)."""
-    peer = Peer.objects.filter(pk=peer_id, memberships__job__owner=job.owner).distinct().first()
+    peer = Peer.objects.filter(pk=peer_id, memberships__job__owner=job.owner_id).distinct().first()
     if peer is None:
         raise NotFound("No such participant has opened one of your invitation links.", field="peerId")
     _invite(peer, job, invitation_id=None)
@@ -165,7 +165,8 @@ def job_open(job: Job, peer: Peer) -> Membership:
         membership.save(update_fields=["role", "state", "current", "trains", "accepted_link", "accepted_at"])
         others = [device for device in held if device is not membership and not device.accepted_link]
         Membership.objects.filter(pk__in=[device.pk for device in others]).update(trains=False)
-        Job.objects.filter(pk=job.pk).update(coordinator_peer=peer)
+        if not Job.objects.filter(pk=job.pk, deleted_at=None).update(coordinator_peer=peer):
+            raise NotFound("There is no such job of yours.", field="jobId")
         hint_peers([peer.pk, *(device.peer_id for device in others)])
         hint_job(job.pk, "participants", "status")
     return membership

@@ -19,7 +19,7 @@ from weei_core.errors import Conflict
 def status_move(job: Job, new: Job.Status, **fields: object) -> None:
     """Move the job to `new` if it still stands where the caller saw it; raises Conflict otherwise."""
     check_transition(job.status, new)
-    if Job.objects.filter(pk=job.pk, status=job.status).update(status=new, **fields) != 1:
+    if Job.objects.filter(pk=job.pk, status=job.status, deleted_at=None).update(status=new, **fields) != 1:
         raise Conflict("The job's status changed meanwhile. Look again.", field="job.status", code="wrong_status")
     job_event(job.pk, f"job.{new.value}", before=job.status, error=fields.get("last_error") or None)
     job.refresh_from_db()

@@ -41,3 +41,8 @@ def coordinator(
         return redirect_to_login(request.get_full_path())
 
     return cast("Callable[Concatenate[HttpRequest, P], HttpResponse]", guarded)
+
+
+def round_asked(text: str) -> int | None:
+    """A round from a query; what cannot be one asks for nothing."""
+    return int(text) if text.isdecimal() and len(text) < 10 else None

@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from checkpoints.bytes.ranges import attachment
 from jobs.forms import ContinueForm, DeleteForm, InvitationForm, SettingsForm, settings_initial
@@ -21,10 +21,11 @@ from jobs.selectors.playing import playing_of
 from jobs.selectors.presets import presets
 from jobs.selectors.series import chart_data
 from jobs.selectors.units import auxiliary_rows
-from jobs.services.lifecycle import job_delete
-from jobs.views.access import CoordinatorRequest, coordinator
+from jobs.services.deleting import job_discard, job_restore
+from jobs.views.access import CoordinatorRequest, coordinator, round_asked
 from jobs.views.actions import job_settings_form
 from jobs.views.panels import PANELS, panel_context
+from jobs.views.toasts import toast
 from weei_core import js_json
 
 
@@ -91,7 +92,9 @@ def job_detail(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
 @require_GET
 @coordinator
 def job_chart(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
-    return JsonResponse(chart_data(job_for_owner(request.user, job_id)).to_json())
+    """All rounds, or those from `first` to `last`."""
+    first, last = (round_asked(request.GET.get(name, "")) for name in ("first", "last"))
+    return JsonResponse(chart_data(job_for_owner(request.user, job_id), first, last).to_json())
 
 
 @never_cache
@@ -111,8 +114,7 @@ def job_log(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
 def job_checkpoints(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
     """All checkpoints, a page at a time; `before` is a round."""
     job = job_for_owner(request.user, job_id)
-    before = request.GET.get("before", "")
-    page = pages.checkpoint_page(job, int(before) if before.isdecimal() and len(before) < 10 else None)
+    page = pages.checkpoint_page(job, round_asked(request.GET.get("before", "")))
     context = {"job": job, "page": page, "kind": kind_of(job), "playing": playing_of(job), "section": "jobs"}
     return render(request, "jobs/checkpoints.html", context)
 
@@ -138,10 +140,20 @@ def job_checkpoint(request: CoordinatorRequest, job_id: UUID, round_no: int) -> 
 @require_http_methods(["GET", "POST"])
 @coordinator
 def job_remove(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
-    """Delete a job after its name was typed."""
+    """Delete a job after its name was typed. It can be undone for a while."""
     job = job_for_owner(request.user, job_id)
     form = DeleteForm(request.POST or None, name=job.name)
     if request.method == "POST" and form.is_valid():
-        job_delete(job)
+        job_discard(job)
+        toast(request, f"“{job.name}” was deleted.", undo=resolve_url("job-restore", job.pk))
         return redirect("job-list")
     return render(request, "jobs/delete.html", {"job": job, "form": form, "section": "jobs"})
+
+
+@require_POST
+@coordinator
+def job_bring_back(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
+    """Undo a deletion."""
+    job = job_restore(request.user.pk, job_id)
+    toast(request, f"“{job.name}” is back.")
+    return redirect("job-detail", job.pk)

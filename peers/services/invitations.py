@@ -62,6 +62,7 @@ def invitation_for_token(token: str, now: datetime) -> Invitation:
     found = (
         Invitation.objects.select_related("job")
         .filter(token_hash=token_hash(token), revoked_at=None, expires_at__gt=now, uses__lt=F("max_uses"))
+        .filter(job__deleted_at=None)
         .first()
     )
     if found is None:

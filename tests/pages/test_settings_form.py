@@ -151,7 +151,7 @@ def test_deleting_needs_the_name_typed(job, owner_client):
     assert "Nothing was deleted" in wrong and 'value="something else"' in wrong
     assert Job.objects.filter(pk=job.pk).exists()
     assert owner_client.post(where, {"confirmation": job.name}).headers["Location"] == reverse("job-list")
-    assert not Job.objects.filter(pk=job.pk).exists()
+    assert not Job.objects.filter(pk=job.pk, owner=job.owner).exists()
 
 
 def test_a_running_job_is_not_deleted(job, owner_client):

@@ -93,6 +93,12 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
         "post",
         {"token_id": "5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01"},
     ),
+    "access-tokens": (SIGNED_IN_PAGE, "get", {}),
+    "access-token-revoke": (
+        {**SIGNED_IN_PAGE, "stranger": NOT_THERE, "owner": NOT_THERE},
+        "post",
+        {"token_id": "5f2c9f50-7c1b-4c0e-8f55-0c5f0b6f9d01"},
+    ),
     "help": (EVERYBODY, "get", {}),
     "help-errors": (EVERYBODY, "get", {}),
     "help-topic": (EVERYBODY, "get", {"slug": "training"}),
@@ -120,6 +126,8 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "item-action": (OWNER_PAGE, "post", {"action": "skip"}),
     "job-settings": (OWNER_PAGE, "post", {}),
     "job-delete": (OWNER_PAGE, "get", {}),
+    # Of a job that was not deleted: nothing to bring back.
+    "job-restore": ({**SIGNED_IN_PAGE, "stranger": NOT_THERE, "owner": NOT_THERE}, "post", {}),
     "invitation-new": (OWNER_PAGE, "post", {}),
     "invitation-revoke": (OWNER_PAGE, "post", {}),
     "participant-action": (OWNER_PAGE, "post", {"action": "pause"}),
