@@ -61,10 +61,10 @@ class SiteOriginAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(UserToken)
 class UserTokenAdmin(ReadOnlyAdmin[UserToken]):
-    list_display = ("id", "user", "site", "created", "used_at", "expires_at", "revoked_at")
+    list_display = ("id", "user", "site", "name", "created", "used_at", "expires_at", "revoked_at")
     list_filter = ("site", "expires_at", "revoked_at")
     list_select_related = ("user", "site")
-    search_fields = ("id", "user__username", "site__origin")
+    search_fields = ("id", "user__username", "site__origin", "name")
     exclude = ("token_hash", "state_hash", "session_hash")
     actions = ("revoke",)
 

@@ -22,7 +22,14 @@ from peers.services.invitations import InvitationInvalid
 from peers.services.presence import peer_seen
 from peers.services.sites import is_own, site_for
 from peers.services.tokens import bearer_of, peer_create, peer_for_token, token_hash
-from peers.services.user_tokens import page_admit, user_for_token, user_token_of, user_tokens_revoke
+from peers.services.user_tokens import (
+    is_personal,
+    page_admit,
+    user_admit,
+    user_for_token,
+    user_token_of,
+    user_tokens_revoke,
+)
 from weei_core.errors import Forbidden, NotFound, Unauthorized
 
 router = Router(tags=["peers"])
@@ -87,13 +94,14 @@ class PeerAuth(HttpBearer):
 
 
 class UserAuth(HttpBearer):
-    """A page of another site, with the token of the user who signed in there. No cookie counts, so no CSRF token is
-    needed."""
+    """A page of another site, with the token of the user who signed in there, or a program with a personal one. No
+    cookie counts, so no CSRF token is needed."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         if user_token_of(token) is None:
             return None
-        request.user = user_for_token(token, request.headers.get("Origin"), timezone.now())
+        address = throttle.address_of(request.META)
+        request.user = user_admit(token, request.headers.get("Origin"), address, timezone.now())
         return request.user
 
 
@@ -127,11 +135,14 @@ def create_peer(request: HttpRequest, payload: Body) -> Status[dict[str, Any]]:
 @router.get("/site", response=dict[str, Any], auth=None)
 def site(request: HttpRequest) -> dict[str, Any]:
     """What a page of the asking origin may do, and for whom it acts."""
-    origin = request.headers.get("Origin")
-    if origin is None or is_own(origin):
-        return {"origin": None, "training": True, "reason": None, "user": request.user.get_username() or None}
-    found, now = site_for(origin), timezone.now()
+    origin, now = request.headers.get("Origin"), timezone.now()
     token = user_token_of(bearer_of(request.headers.get("Authorization")))
+    if origin is None or is_own(origin):
+        user = request.user
+        if token is not None and is_personal(token):
+            user = user_admit(token, origin, throttle.address_of(request.META), now)
+        return {"origin": None, "training": True, "reason": None, "user": user.get_username() or None}
+    found = site_for(origin)
     answer: dict[str, Any] = {"origin": found.origin, "training": True, "reason": None, "user": None}
     try:
         answer["user"] = token and user_for_token(token, origin, now).get_username()

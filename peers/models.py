@@ -141,13 +141,17 @@ class SiteUser(models.Model):
 
 
 class UserToken(models.Model):
-    """What a page of one site was given to act for one user. Only the hash of its secret is stored."""
+    """What acts for one user: a page of one site, or, without a site, programs of that user (a personal token, which
+    has a name). Only the hash of its secret is stored."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="site_tokens")
-    site = models.ForeignKey(SiteOrigin, models.CASCADE, related_name="tokens")
+    site = models.ForeignKey(SiteOrigin, models.CASCADE, related_name="tokens", null=True)
+    name = models.CharField(max_length=80, blank=True, help_text="What the owner of a personal token calls it")
     token_hash = models.CharField(max_length=64, unique=True)
-    state_hash = models.CharField(max_length=64, unique=True, help_text="Of the request's one-time state")
+    state_hash = models.CharField(
+        max_length=64, unique=True, null=True, help_text="Of the one-time state of a site's request"
+    )
     session_hash = models.CharField(max_length=64, help_text="Changes with the password, as sessions do")
     created = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
@@ -155,6 +159,13 @@ class UserToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(site__isnull=True, state_hash__isnull=True) & ~Q(name="")
+                | Q(site__isnull=False, state_hash__isnull=False, name=""),
+                name="of_a_site_or_personal_with_a_name",
+            )
+        ]
         ordering = ["-created"]
 
     def __str__(self) -> str:

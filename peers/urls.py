@@ -1,4 +1,4 @@
-"""Pages of a participant. They need no account."""
+"""Pages of a participant, which need no account, and that of a person's access tokens."""
 
 from __future__ import annotations
 
@@ -9,4 +9,6 @@ from peers import views
 urlpatterns = [
     path("join/<str:token>/", views.join, name="join"),
     path("train/", views.train, name="train"),
+    path("account/tokens/", views.access_tokens, name="access-tokens"),
+    path("account/tokens/<uuid:token_id>/revoke", views.access_token_revoke, name="access-token-revoke"),
 ]

@@ -86,7 +86,7 @@ def origin_that_waits(next_address: str) -> str:
 @coordinator
 def connected_sites(request: CoordinatorRequest) -> HttpResponse:
     """The sites that may act for this person now."""
-    tokens = _tokens(request).filter(revoked_at=None, expires_at__gt=timezone.now()).select_related("site")
+    tokens = _tokens(request).filter(revoked_at=None, expires_at__gt=timezone.now())
     return render(request, "peers/connected_sites.html", {"tokens": tokens, "section": "sites"})
 
 
@@ -94,8 +94,8 @@ def connected_sites(request: CoordinatorRequest) -> HttpResponse:
 @coordinator
 def connected_site_revoke(request: CoordinatorRequest, token_id: UUID) -> HttpResponse:
     found = _tokens(request).filter(pk=token_id)
-    token = found.select_related("site").first()
-    if token is None:
+    token = found.first()
+    if token is None or token.site is None:
         raise NotFound("There is no such sign-in of yours.", field="tokenId")
     user_tokens_revoke(found, timezone.now())
     messages.success(request, f"{token.site.name} may not act for you any more.")
@@ -103,4 +103,4 @@ def connected_site_revoke(request: CoordinatorRequest, token_id: UUID) -> HttpRe
 
 
 def _tokens(request: CoordinatorRequest) -> QuerySet[UserToken]:
-    return UserToken.objects.filter(user_id=request.user.pk)
+    return UserToken.objects.filter(user_id=request.user.pk, site__isnull=False).select_related("site")

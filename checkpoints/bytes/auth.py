@@ -1,4 +1,5 @@
-"""Who asks: a peer by its token, or a person by the session cookie, or on a page of another site by a token of theirs.
+"""Who asks: a peer by its token, or a person by the session cookie, or by a token of theirs that a page of another site
+or a program sends.
 
 `Authorization` carries one token; where a user's stands there, the peer's comes as `Weei-Peer`. All functions block.
 """
@@ -17,7 +18,7 @@ from django.utils import timezone
 from checkpoints.bytes.http import Request
 from peers.models import Peer
 from peers.services.tokens import bearer_of, peer_for_token
-from peers.services.user_tokens import user_for_token, user_token_of
+from peers.services.user_tokens import user_admit, user_token_of
 from weei_core.errors import Forbidden, Unauthorized
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -46,7 +47,10 @@ def has_person(request: Request) -> bool:
 def user_of(request: Request) -> AbstractBaseUser:
     """The person who signed in, here or on the site that asks; two or three queries."""
     token = _user_token(request)
-    user = _session_user(request) if token is None else user_for_token(token, request.header("origin"), timezone.now())
+    if token is None:
+        user = _session_user(request)
+    else:
+        user = user_admit(token, request.header("origin"), request.address, timezone.now())
     request.caller = f"user {user.pk}"
     return user
 

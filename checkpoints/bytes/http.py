@@ -56,7 +56,7 @@ class ClientGone(Exception):
 class Request:
     """One request. Header names are lower case; of repeated headers the last counts.
 
-    `caller` is for the log: who asks, once that is known.
+    `caller` is for the log: who asks, once that is known. `address` is the one that the server itself sees.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -64,6 +64,7 @@ class Request:
         self.path: str = scope["path"]
         self.receive = receive
         self.caller = "somebody unknown"
+        self.address = str((scope.get("client") or ("",))[0])
         self._headers: dict[bytes, bytes] = dict(scope["headers"])
 
     def header(self, name: str) -> str | None:
