@@ -126,6 +126,8 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "item-action": (OWNER_PAGE, "post", {"action": "skip"}),
     "job-settings": (OWNER_PAGE, "post", {}),
     "job-delete": (OWNER_PAGE, "get", {}),
+    # Of a job that was not deleted: nothing to bring back.
+    "job-restore": ({**SIGNED_IN_PAGE, "stranger": NOT_THERE, "owner": NOT_THERE}, "post", {}),
     "invitation-new": (OWNER_PAGE, "post", {}),
     "invitation-revoke": (OWNER_PAGE, "post", {}),
     "participant-action": (OWNER_PAGE, "post", {"action": "pause"}),
