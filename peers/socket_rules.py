@@ -7,6 +7,7 @@ answer, would hold up every socket. These pools keep the two apart, and the numb
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections import deque
 from collections.abc import Callable
@@ -36,12 +37,17 @@ async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwarg
         finally:
             close_old_connections()
 
-    return await asyncio.get_running_loop().run_in_executor(_database, call)
+    return await _with_context(_database, call)
 
 
 async def in_cache(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Work with the cache only."""
-    return await asyncio.get_running_loop().run_in_executor(_cache, lambda: function(*args, **kwargs))
+    return await _with_context(_cache, lambda: function(*args, **kwargs))
+
+
+async def _with_context(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    """In a thread, with the socket's context, so that log lines say what they are about."""
+    return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, call)
 
 
 class Pace:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 import kombu
-from celery import Celery
+from celery import Celery, signals
 from celery.app.amqp import AMQP
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "weei_site.settings")
@@ -28,3 +28,11 @@ app = Celery("weei", amqp=QuickAMQP)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.set_default()
+
+
+@signals.celeryd_init.connect(weak=False)
+def _observe(**details: Any) -> None:
+    """In a worker only: no other process needs its metrics and its signs of life."""
+    from weei_site.metrics_worker import worker_begins
+
+    worker_begins(**details)

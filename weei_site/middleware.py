@@ -13,6 +13,7 @@ from checkpoints.bytes.http import MethodNotAllowed
 from peers.models import Peer
 from weei_core import js_json
 from weei_core.errors import NotFound, Unavailable, WeeiError
+from weei_core.log_context import note
 from weei_core.problems import problem_body
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,20 @@ def expected(error: Exception) -> WeeiError | None:
         logger.warning("the database does not answer: %s", error)
         return Unavailable("The server's database does not answer; try again in a moment.")
     return None
+
+
+class NoteRoute:
+    """The name of the page or call, for metrics and log lines."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: object) -> None:
+        if request.resolver_match is not None:
+            note(route=request.resolver_match.view_name or request.resolver_match.route)
 
 
 class WeeiErrors:

@@ -22,7 +22,14 @@ from checkpoints.bytes.app import application as bytes_application
 from jobs.services.events import enqueue
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
+from weei_core.log_context import about
+from weei_site import logs
 from weei_site.body_gate import BodyGate
+from weei_site.health import application as health_application
+from weei_site.health_drain import drain
+from weei_site.logs_requests import Observed
+from weei_site.metrics import sweeping
+from weei_site.metrics_app import application as metrics_application
 from weei_site.origin import ExactOrigin
 from weei_site.other_origins import OtherOrigins
 from weei_site.static_app import application as static_application
@@ -45,6 +52,10 @@ class Http:
             await bytes_application(scope, receive, send)
         elif path_info.startswith(STATIC_PREFIXES):
             await static_application(scope, receive, send)
+        elif path_info in ("/healthz", "/readyz"):
+            await health_application(scope, receive, send)
+        elif path_info == "/metrics":
+            await metrics_application(scope, receive, send)
         else:
             await self._django(scope, receive, send)
 
@@ -62,15 +73,17 @@ def newest_version(scope: Any) -> Any:
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
-    sweeping: asyncio.Task[None] | None = None
+    sweeps: asyncio.Task[None] | None = None
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            sweeping = asyncio.create_task(_sweep_for_ever())
+            logs.role = "web"
+            drain.install()
+            sweeps = asyncio.create_task(_sweep_for_ever())
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
-            if sweeping is not None:
-                sweeping.cancel()
+            if sweeps is not None:
+                sweeps.cancel()
             await send({"type": "lifespan.shutdown.complete"})
             return
 
@@ -83,7 +96,8 @@ async def _sweep_for_ever() -> None:
     def once() -> None:
         close_old_connections()
         try:
-            sweeper.sweep(timezone.now(), time.monotonic())
+            with about(task="sweep"), sweeping():
+                sweeper.sweep(timezone.now(), time.monotonic())
         finally:
             close_old_connections()
 
@@ -119,7 +133,7 @@ def build(django_application: Application) -> Any:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await by_type[scope["type"]](scope, receive, send)
 
-    gated = OtherOrigins(BodyGate(application))
+    gated = Observed(OtherOrigins(BodyGate(application)))
 
     async def outermost(scope: Any, receive: Any, send: Any) -> None:
         await gated(newest_version(scope) if scope["type"] == "http" else scope, receive, send)

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -97,6 +98,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "weei_site.middleware.WeeiErrors",
+    "weei_site.middleware.NoteRoute",
 ]
 ROOT_URLCONF = "weei_site.urls"
 ASGI_APPLICATION = "weei_site.asgi.application"
@@ -170,6 +172,7 @@ CACHES = {
         "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
     }
 }
+QUEUE_URL = redis_url(0)  # The broker's database, for those who only look: readiness, the length of the queues.
 CELERY_BROKER_URL = (
     REDIS_URL.replace("unix://", "redis+socket://") + "?virtual_host=0"
     if REDIS_URL.startswith("unix://")
@@ -220,11 +223,29 @@ MODULE_CPU_SECONDS = float(env("MODULE_CPU_SECONDS", "60"))
 MODULE_WALL_SECONDS = float(env("MODULE_WALL_SECONDS", "600"))
 MODULE_MEMORY_BYTES = int(env("MODULE_MEMORY_BYTES", str(1024**3)))
 
+# --- What operators see (docs/operations.md) -------------------------------------------------------------------------
+METRICS_TOKEN = env("METRICS_TOKEN", "")
+METRICS_PORT = int(env("METRICS_PORT", "0"))  # Of a worker; web processes answer /metrics at their own port.
+DRAIN_SECONDS = float(env("DRAIN_SECONDS", "0"))
+LOG_FORMAT = env("LOG_FORMAT", "line")
+if LOG_FORMAT not in ("line", "json"):
+    raise ImproperlyConfigured(f"LOG_FORMAT must be line or json; found {LOG_FORMAT!r}.")
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "weei_site.logs.LineFormatter"},
+        "json": {"()": "weei_site.logs.JsonFormatter"},
+    },
+    "filters": {"count": {"()": "weei_site.metrics.CountLines"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["count"]}},
     "root": {"handlers": ["console"], "level": env("LOG_LEVEL", "INFO")},
-    "loggers": {"httpx": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "httpx": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        "celery": {"level": "WARNING"},
+        # uvicorn has set up a format of its own by now.
+        "uvicorn": {"handlers": [], "propagate": True},
+    },
 }

@@ -5,6 +5,7 @@ with files. A hash over 2 GiB must not keep anybody's authorization waiting, and
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -37,7 +38,8 @@ async def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
 
 
 async def _run(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(pool, call)
+    """With the caller's context, so that log lines say what they are about."""
+    return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, call)
 
 
 def _with_connection(call: Callable[[], T]) -> T:

@@ -47,6 +47,10 @@ class ArtifactStore(ABC):
     def local(self, sha256: str, *, verify: bool = True) -> Path:
         """A file of this machine. Raises `Conflict` ("corrupt_artifact") if it is missing or, verifying, damaged."""
 
+    def check_stored(self, sha256: str) -> None:
+        """Read the stored bytes anew and compare. Raises `Conflict` ("corrupt_artifact")."""
+        self.local(sha256)
+
     @abstractmethod
     def delete(self, sha256: str) -> None:
         """Deleting what is not there is fine."""
@@ -99,6 +103,11 @@ class ArtifactStore(ABC):
             temporary.write_bytes(body)
             os.replace(temporary, path)
         return path
+
+    def check_writable(self) -> None:
+        """Raises `OSError`, `Unavailable` or `StorageFull` when nothing can be put here now. Cheap, but not free."""
+        with self.temporary() as path:
+            path.write_bytes(b"x")
 
     def check_space(self, size: int, floor: float) -> None:
         """Raises `StorageFull` if `size` more bytes would leave less than the fraction `floor` of the disk free."""

@@ -76,14 +76,44 @@ class S3Store(ArtifactStore):
             return path
         path.unlink(missing_ok=True)
         with self.temporary() as temporary:
-            try:
-                with _answers():
-                    self._client.download_file(self._bucket, self._key(sha256), str(temporary))
-            except FileNotFoundError:
-                raise corrupt(sha256, "is missing") from None
-            self.verified.check(temporary, sha256)
+            self._download(sha256, temporary)
             self._keep(temporary, sha256)
         return path
+
+    def _download(self, sha256: str, temporary: Path) -> None:
+        """Into the file, verified."""
+        try:
+            with _answers():
+                self._client.download_file(self._bucket, self._key(sha256), str(temporary))
+        except FileNotFoundError:
+            raise corrupt(sha256, "is missing") from None
+        self.verified.check(temporary, sha256)
+
+    def check_stored(self, sha256: str) -> None:
+        """The bucket's bytes, whatever the cache holds."""
+        with self.temporary() as temporary:
+            self._download(sha256, temporary)
+
+    def check_writable(self) -> None:
+        super().check_writable()
+        with _answers():
+            self._client.put_object(Bucket=self._bucket, Key=f"{self._prefix}ready", Body=b"")
+
+    def create_bucket(self) -> bool:
+        """False: it was there."""
+        try:
+            with _answers():
+                self._client.head_bucket(Bucket=self._bucket)
+        except FileNotFoundError:
+            pass
+        else:
+            return False
+        region = self._client.meta.region_name
+        # S3 takes its first region for granted, and refuses to hear it.
+        place = {} if region in (None, "us-east-1") else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        with _answers():
+            self._client.create_bucket(Bucket=self._bucket, **place)
+        return True
 
     def _keep(self, temporary: Path, sha256: str) -> None:
         """In the cache. The caller knows that the bytes are whole."""

@@ -30,6 +30,7 @@ from peers.outbox import hint_job
 from weei_core import js_json, strict_json
 from weei_core.aggregation import MergeResult, NonFiniteStep, WeightedSource, average_metrics, merge, method_named
 from weei_core.errors import WeeiError
+from weei_core.log_context import note
 from weei_core.model_info import ModelInfo
 from weei_core.weights import Source
 
@@ -64,6 +65,7 @@ def round_merge(round_id: int) -> None:
         _give_up(round_id)
         return
     at = Round.objects.select_related("job__module", "job__dataset").get(pk=round_id)
+    note(job=at.job_id, round=at.number)
     try:
         with kept_alive(lambda: Round.objects.filter(pk=round_id).update(merging_at=timezone.now())):
             slots = received_slots(at)

@@ -22,6 +22,7 @@ from jobs.services.texts import info_of, settings_in
 from peers.outbox import hint_job
 from weei_core import js_json, seeds
 from weei_core.errors import Conflict, NotFound, WeeiError
+from weei_core.log_context import note
 from weei_core.model_package import parse_package
 
 Validation = Checkpoint.Validation
@@ -64,6 +65,7 @@ def validation_run(checkpoint_id: int) -> None:
     checkpoint = row.select_related("job").first() if taken else None
     if checkpoint is None:
         return
+    note(job=checkpoint.job_id, round=checkpoint.round)
     # `tries` fences: once another run has begun, this one writes nothing any more.
     mine = row.filter(validation=Validation.RUNNING, validation_tries=checkpoint.validation_tries)
     try:

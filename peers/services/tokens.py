@@ -7,6 +7,7 @@ import secrets
 
 from peers.models import Peer
 from weei_core.errors import Unauthorized
+from weei_core.log_context import note
 
 
 def token_hash(token: str) -> str:
@@ -30,4 +31,5 @@ def peer_for_token(token: str) -> Peer:
     peer = Peer.objects.filter(token_hash=token_hash(token)).first() if 0 < len(token) <= 200 else None
     if peer is None:
         raise Unauthorized("The peer token is not known here. Reload the page to get a new one.", field="token")
+    note(peer=peer.pk)
     return peer
