@@ -1,145 +1,133 @@
-// The metric chart: training and validation by checkpoint round, each metric on its own scale, gaps where nothing was measured.
-import uPlot from "../vendor/uplot-1.6.32.esm.js";
+// The chart of a job's metrics: training and validation by checkpoint, each metric on its own scale.
+import { axisName, elapsed, isThinned, lineKey, lineName, refined, xOf, xText } from "./chart_data.js";
+import { axisOf, color, valueText } from "./chart_look.js";
+import { ChartPanel } from "./chart_panel.js";
+import { byId, setText } from "./dom.js";
+import { countText } from "./format.js";
 
-const TONES = 6;
+export { axisOf, color, valueText };
 
-/** @typedef {{metric: string, label: string, direction: string, kind: "training" | "validation", values: Array<number | null>}} Series */
-/** `check` is what the values of kind "validation" are called. @typedef {{rounds: number[], series: Series[], check: string}} ChartData */
+/** @typedef {import("./chart_data.js").ChartData} ChartData */
+/** @typedef {import("./chart_data.js").Axis} Axis */
+/** @typedef {import("./chart_look.js").Figure} Figure */
 
-/** @param {string} name of a custom property */
-export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const TONES = 6;
 
-/** @param {number | null | undefined} value */
-export const valueText = (value) => (value === null || value === undefined ? "—" : String(Number(value.toPrecision(4))));
+/** Metrics in the order they come. @param {import("./chart_data.js").Series[]} series @returns {string[]} */
+const metricIds = (series) => [...new Set(series.map((line) => line.metric))];
 
-/** An axis in the colours of the page. */
-export function axisOf() {
-  const line = { stroke: color("--line"), width: 1 };
-  return { stroke: color("--muted"), grid: line, ticks: line, font: "12px system-ui" };
+/** @param {ChartData} data @returns {import("./chart_look.js").Line[]} */
+function linesOf({ series, check }) {
+  const ids = metricIds(series);
+  return series.map((line) => ({
+    key: lineKey(line),
+    name: lineName(line, check),
+    note: line.direction === "maximize" ? "higher is better" : "lower is better",
+    direction: line.direction,
+    scale: `y-${line.metric}`,
+    tone: (ids.indexOf(line.metric) % TONES) + 1,
+    dash: line.kind === "training" ? [6, 5] : undefined,
+    width: line.kind === "training" ? 2 : 2.5,
+    values: line.values,
+  }));
 }
 
-/** Metrics in the order they come, each with a colour for its two lines. @param {Series[]} series @returns {string[]} */
-export const metricIds = (series) => [...new Set(series.map((line) => line.metric))];
+/** @param {ChartData} data @param {Axis} axis @returns {Figure} */
+export function figureOf(data, axis) {
+  const { rounds, times, examples, participants, unit } = data;
+  const seconds = elapsed(data);
+  const who = (/** @type {number} */ index) => participants[index] ?? null;
+  return {
+    x: xOf(data, axis),
+    axis,
+    unit,
+    lines: linesOf(data),
+    about: (index) => {
+      const count = who(index);
+      return [
+        `Round ${rounds[index]}`,
+        `${new Date(times[index] ?? 0).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })}, ${xText("time", seconds[index] ?? 0)} after the start`,
+        `${countText(examples[index])} ${axisName("examples", unit)}${count === null ? "" : `, ${count} participant${count === 1 ? "" : "s"}`}`,
+      ];
+    },
+    facts: {
+      heads: ["Round", "Saved at", "Seconds since the start", `${unit.charAt(0).toUpperCase()}${unit.slice(1)} so far`, "Participants"],
+      cells: (index) => [rounds[index] ?? null, new Date(times[index] ?? 0).toISOString(), Math.round((seconds[index] ?? 0) * 1000) / 1000, examples[index] ?? null, who(index)],
+    },
+  };
+}
 
-/** @param {Series} line */
-export const lineKey = (line) => `${line.metric} ${line.kind}`;
+/** In the place of a chart that would be one dot. @param {ChartData} data */
+function onePointText({ rounds, series, check }) {
+  if (!rounds.length || !series.length) return "The chart begins with the first round.";
+  return `Only checkpoint ${rounds[0]} is there yet: ${series.map((line) => `${lineName(line, check)} ${valueText(line.values[0])}`).join("; ")}. The chart begins with the next round.`;
+}
 
-export class MetricChart {
-  #host;
-  #toggles;
-  /** @type {uPlot | null} */ #plot = null;
-  /** @type {Set<string>} lines that the person switched off */ #off = new Set();
-  #shape = "";
+/** Fetches what the job page's chart shows, and for a part that is looked at the points that the whole leaves out. */
+export class ChartFeed {
+  #url = byId("chart").dataset["url"] ?? "";
+  #panel = new ChartPanel({ title: byId("chart").dataset["title"] ?? "", figureOf: (axis) => this.#figure(axis), onRange: () => void this.#refine() });
+  /** @type {ChartData | null} */ #whole = null;
+  /** @type {ChartData | null} */ #part = null;
+  /** @type {ChartData | null} what is drawn */ #data = null;
+  #asked = "";
+  #busy = false;
+  #again = false;
 
-  /** @param {HTMLElement} host @param {HTMLElement} toggles */
-  constructor(host, toggles) {
-    this.#host = host;
-    this.#toggles = toggles;
-    new ResizeObserver(() => this.#resize()).observe(host);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      this.#shape = "";
-      if (this.#last) this.draw(this.#last);
-    });
-  }
-
-  /** @type {ChartData | null} */ #last = null;
-
-  /** @param {ChartData} data */
-  draw(data) {
-    this.#last = data;
-    const table = [data.rounds, ...data.series.map((line) => line.values)];
-    const shape = data.series.map(lineKey).join("\n");
-    if (this.#plot && shape === this.#shape) {
-      this.#plot.setData(table);
-      return;
+  /** Hints that come while a request runs lead to one more. */
+  async refresh() {
+    this.#again = this.#busy;
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      const data = await this.#fetch("");
+      if (data) {
+        this.#whole = data;
+        this.#draw();
+      }
+    } catch {
+      // The next hint or poll tries again.
+    } finally {
+      this.#busy = false;
+      if (this.#again) void this.refresh();
     }
-    this.#shape = shape;
-    this.#plot?.destroy();
-    this.#plot = new uPlot(this.#options(data), table, this.#host);
-    this.#renderToggles(data);
-    this.#showValues();
   }
 
-  #size() {
-    const width = Math.max(240, this.#host.clientWidth);
-    return { width, height: Math.round(Math.min(340, Math.max(220, width * 0.42))) };
+  /** @param {string} query @returns {Promise<ChartData | null>} */
+  async #fetch(query) {
+    const response = await fetch(this.#url + query);
+    return response.ok && !response.redirected ? response.json() : null;
   }
 
-  #resize() {
-    if (this.#plot && Math.abs(this.#plot.width - this.#size().width) > 1) this.#plot.setSize(this.#size());
+  #draw() {
+    this.#data = this.#whole && this.#part ? refined(this.#whole, this.#part) : this.#whole;
+    if (this.#data) setText("chart-empty", onePointText(this.#data));
+    this.#panel.refresh();
   }
 
-  /** @param {ChartData} data */
-  #options({ series }) {
-    const ids = metricIds(series);
-    const axis = axisOf();
-    /** @type {any} */
-    const options = {
-      ...this.#size(),
-      scales: Object.fromEntries([["x", { time: false }], ...ids.map((id) => [`y-${id}`, {}])]),
-      axes: [
-        { ...axis, values: (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) },
-        // Two scales can be read at once; a third metric keeps its own, without an axis.
-        ...ids.slice(0, 2).map((id, index) => ({ ...axis, scale: `y-${id}`, side: index === 0 ? 3 : 1, size: 56, grid: index === 0 ? axis.grid : { show: false }, stroke: color(`--chart-${index + 1}`) })),
-      ],
-      series: [{ label: "Round" }, ...series.map((line) => this.#line(line, ids.indexOf(line.metric)))],
-      legend: { show: false },
-      hooks: { setCursor: [() => this.#showValues()], setData: [() => this.#showValues()] },
-      cursor: { points: { size: 7 }, drag: { x: true, y: false } },
-    };
-    return options;
+  /** @param {Axis} axis */
+  #figure(axis) {
+    const data = this.#data;
+    return data && data.rounds.length > 1 && data.series.length ? figureOf(data, axis) : null;
   }
 
-  /** @param {Series} line @param {number} index of its metric */
-  #line(line, index) {
-    return {
-      label: `${line.label} (${line.kind})`,
-      scale: `y-${line.metric}`,
-      stroke: color(`--chart-${(index % TONES) + 1}`),
-      width: line.kind === "training" ? 2 : 2.5,
-      dash: line.kind === "training" ? [6, 5] : undefined,
-      spanGaps: false,
-      points: { show: line.values.length <= 60, size: 5 },
-      show: !this.#off.has(lineKey(line)),
-    };
-  }
-
-  /** @param {ChartData} data */
-  #renderToggles({ series, check }) {
-    const ids = metricIds(series);
-    this.#toggles.replaceChildren(...series.map((line, index) => this.#toggle(line, index + 1, ids.indexOf(line.metric), check)));
-  }
-
-  /** @param {Series} line @param {number} seriesIndex @param {number} metricIndex @param {string} check */
-  #toggle(line, seriesIndex, metricIndex, check) {
-    const label = document.createElement("label");
-    const box = document.createElement("input");
-    box.type = "checkbox";
-    box.checked = !this.#off.has(lineKey(line));
-    box.addEventListener("change", () => {
-      if (box.checked) this.#off.delete(lineKey(line));
-      else this.#off.add(lineKey(line));
-      this.#plot?.setSeries(seriesIndex, { show: box.checked });
-    });
-    const value = document.createElement("output");
-    const swatch = document.createElement("span");
-    swatch.className = `swatch tone-${(metricIndex % TONES) + 1}${line.kind === "training" ? " dashed" : ""}`;
-    const direction = document.createElement("span");
-    direction.className = "muted";
-    direction.textContent = line.direction === "maximize" ? "higher is better" : "lower is better";
-    label.append(box, swatch, `${line.label}, ${line.kind === "training" ? "training" : check}`, direction, value);
-    return label;
-  }
-
-  /** Beside each switch: the value under the pointer, else the newest one. */
-  #showValues() {
-    const data = this.#last;
-    if (!data) return;
-    const index = this.#plot?.cursor.idx ?? null;
-    data.series.forEach((line, at) => {
-      const output = this.#toggles.children[at]?.querySelector("output");
-      const value = index === null ? line.values.findLast((one) => one !== null) : line.values[index];
-      if (output) output.textContent = index === null ? valueText(value) : `${valueText(value)} (round ${data.rounds[index]})`;
-    });
+  /** The range that is looked at, and as much on both sides, so that a step aside needs no request. */
+  async #refine() {
+    const looked = this.#panel.looked;
+    if (!looked || !this.#whole || !this.#data || !isThinned(this.#whole)) return;
+    const [from, to] = [this.#data.rounds[looked[0]] ?? 0, this.#data.rounds[looked[1]] ?? 0];
+    const side = to - from + 1;
+    const query = `?first=${Math.max(this.#data.rounds[0] ?? 0, from - side)}&last=${to + side}`;
+    if (query === this.#asked) return;
+    this.#asked = query;
+    try {
+      const part = await this.#fetch(query);
+      // Another range may have been asked for meanwhile.
+      if (!part || query !== this.#asked) return;
+      this.#part = part;
+      this.#draw();
+    } catch {
+      this.#asked = "";
+    }
   }
 }

@@ -1,5 +1,5 @@
 // The job page: the charts, this browser's part, and the diagnostics card. Everything else is HTMX.
-import { MetricChart } from "./chart.js";
+import { ChartFeed } from "./chart.js";
 import { renderDevice, wireDevice } from "./device.js";
 import { DiagnosticsCard } from "./diagnostics/card.js";
 import { byId, run, setBar, setText, show, showProblem, trainingApi } from "./dom.js";
@@ -8,33 +8,6 @@ import { LiveChart } from "./live.js";
 import "./settings_form.js";
 
 const jobId = byId("this-browser").dataset["job"];
-
-class ChartFeed {
-  #chart = new MetricChart(byId("chart"), byId("chart-toggles"));
-  #busy = false;
-  #again = false;
-
-  /** Hints that come while a request runs lead to one more. */
-  async refresh() {
-    this.#again = this.#busy;
-    if (this.#busy) return;
-    this.#busy = true;
-    try {
-      const response = await fetch(byId("chart").dataset["url"] ?? "");
-      if (!response.ok || response.redirected) return;
-      const data = await response.json();
-      const drawable = data.rounds.length > 1 && data.series.length > 0;
-      show("chart", drawable);
-      show("chart-empty", !drawable);
-      if (drawable) this.#chart.draw(data);
-    } catch {
-      // The next hint or poll tries again.
-    } finally {
-      this.#busy = false;
-      if (this.#again) void this.refresh();
-    }
-  }
-}
 
 /** @param {any} participation */
 function stageText(participation) {

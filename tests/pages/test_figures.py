@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from jobs.models import Job
 from jobs.selectors.pages import progress_view, storage_used
-from jobs.selectors.series import MAX_POINTS, chart_data, thinned
+from jobs.selectors.series import chart_data
 from jobs.templatetags import weei
 from peers.models import SiteOrigin
 from tests.pages import factories
@@ -69,15 +69,6 @@ def test_gaps_of_the_chart_are_null_and_zero_is_zero(job):
     assert values[("loss", "training")] == [None, 0.0]
     assert values[("loss", "validation")][1] is None
     assert ("accuracy", "training") not in values
-
-
-def test_a_long_job_is_thinned_and_keeps_its_ends_and_what_was_validated():
-    rows = [(number, "{}", "v" if number % 1_000 == 7 else "") for number in range(10_001)]
-    kept = [row[0] for row in thinned(rows)]
-    assert len(kept) <= MAX_POINTS + 12
-    assert (kept[0], kept[-1]) == (0, 10_000)
-    assert {number for number in range(10_001) if number % 1_000 == 7} <= set(kept)
-    assert kept == sorted(set(kept))
 
 
 @pytest.mark.parametrize(
