@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,8 +51,13 @@ def delays(draw: random.Random) -> Iterator[float]:
 class Caller:
     """Not more than one request at once: the others wait for it, as on one connection of a browser."""
 
-    def __init__(self, url: str, origin: str, draw: random.Random, *, source: str | None = None) -> None:
+    """`statuses` counts the answers of 500 and above."""
+
+    def __init__(
+        self, url: str, origin: str, draw: random.Random, *, statuses: Counter[str], source: str | None = None
+    ) -> None:
         where = urlsplit(url)
+        self._statuses = statuses
         self.token = ""
         self.retries = 0
         self._where, self._source, self._draw = where, source, draw
@@ -119,6 +125,8 @@ class Caller:
         except BaseException:
             self.close()
             raise
+        if answer.status >= 500:
+            self._statuses[str(answer.status)] += 1
         if answer.headers.get("connection", "").lower() == "close":
             self.close()
         return answer

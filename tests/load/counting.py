@@ -69,6 +69,8 @@ class Counters:
     """Problem details, by code."""
     unexpected: Counter[str] = field(default_factory=Counter)
     """Answers that an honest participant, or a fault of that kind, must not get."""
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Answers of 500 and above, by status."""
     closes: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     """Error frames, by code, but for those that measure a message's way."""

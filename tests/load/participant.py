@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 from tests.load.behaviour import BAD, Behaviour, draw
 from tests.load.calls import Answer, Caller, Problem, delays
@@ -44,6 +44,12 @@ class Shared:
     """Files that do not change, by hash: verified once for all of this swarm."""
     spoiled: set[str] = field(default_factory=set)
     """Items that were answered badly since they were last accepted: three errors of one would pause its job."""
+    record: TextIO | None = None
+    """Gets a line of JSON for each update that the server answered 2xx to, before anything else is done."""
+
+    def note(self, attempt: str, sha256: str) -> None:
+        if self.record is not None:
+            print(json.dumps({"attempt": attempt, "sha256": sha256}), file=self.record, flush=True)
 
 
 class Participant:
@@ -54,7 +60,7 @@ class Participant:
         self._shared, self._index, self._source = shared, index, source
         self._counters, self._behaviour = shared.counters, shared.behaviour
         self._draw = random.Random(f"{shared.seed}/{index}")
-        self._calls = Caller(shared.url, shared.origin, self._draw, source=source)
+        self._calls = Caller(shared.url, shared.origin, self._draw, statuses=self._counters.statuses, source=source)
         self._calls.token = token or ""
         self._socket: Socket | None = None
         self._session: int | None = None
@@ -427,6 +433,7 @@ class Participant:
             answer = await self._calls.answered("POST", "/bytes/uploads", {**headers, **OCTETS}, update)
         else:
             answer = await self._upload_slices(headers, update)
+        self._shared.note(attempt, sha256)
         duplicate = answer.headers.get("weei-duplicate") == "true"
         self._counters.duplicates += duplicate
         return duplicate

@@ -32,6 +32,7 @@ class SwarmProcess:
         tokens: Sequence[str] = (),
         behaviour: Behaviour | None = None,
         spread: float = 0.0,
+        record: Path | None = None,
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="weei-swarm-")
         self._output, self._errors = Path(self._folder.name, "out"), Path(self._folder.name, "err")
@@ -44,6 +45,7 @@ class SwarmProcess:
             "--count": str(count),
             "--seed": str(seed),
             "--spread": str(spread),
+            "--record": None if record is None else str(record),
             "--behaviour": json.dumps(asdict(behaviour or Behaviour())),
         }
         given = [f"{name}={value}" for name, value in options.items() if value is not None]

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 from tests.load.behaviour import Behaviour
@@ -33,7 +33,7 @@ TELL_SECONDS = 1.0
 class Swarm:
     """`invitation` is a link, or its token: participants join by themselves. `tokens` are those of peers that exist;
     the rest of `count` are made by the server. `url` may be that of a proxy, `origin` is always the server's own.
-    `spread` opens so many a second; 0: all at once."""
+    `spread` opens so many a second; 0: all at once. `record` gets a line of JSON for each update that was accepted."""
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Swarm:
         tokens: Sequence[str] = (),
         behaviour: Behaviour | None = None,
         spread: float = 0.0,
+        record: TextIO | None = None,
     ) -> None:
         self.counters = Counters()
         self._count, self._spread, self._tokens = count, spread, tokens
@@ -55,6 +56,7 @@ class Swarm:
             seed=seed,
             behaviour=behaviour or Behaviour(),
             counters=self.counters,
+            record=record,
             invitation=token_of(invitation) if invitation else None,
         )
         self._participants: list[Participant] = []
@@ -134,6 +136,7 @@ def main() -> None:
     parser.add_argument("--spread", type=float, default=0.0, help="participants that start in each second; 0: all")
     parser.add_argument("--seconds", type=float, help="how long; without it until SIGTERM")
     parser.add_argument("--behaviour", default="{}", help=f"JSON of {', '.join(vars(Behaviour()))}")
+    parser.add_argument("--record", type=Path, help="a file for a line of JSON for each update that was accepted")
     options = parser.parse_args()
     try:
         behaviour = Behaviour.read(json.loads(options.behaviour))
@@ -149,6 +152,7 @@ def main() -> None:
         tokens=tokens,
         behaviour=behaviour,
         spread=options.spread,
+        record=options.record.open("a") if options.record else None,
     )
     asyncio.run(_run(swarm, options.seconds))
 
