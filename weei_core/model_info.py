@@ -6,6 +6,7 @@ Every text in it comes from outside: its length is limited here, and it is escap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, Strict, model_validator
@@ -23,6 +24,8 @@ MAX_AUXILIARY_BYTES = 2**31
 MAX_MODULE_WEIGHTS = 3 * 2**30
 """Auxiliary slots plus twice the weights: they lie in one WebAssembly memory, beside the working buffers."""
 MAX_METRICS = 64
+MAX_TENSORS = 4096
+MAX_DIMENSIONS = 8
 MAX_DATA_FORMATS = 64
 MAX_MIME_TYPES = 16
 
@@ -142,6 +145,23 @@ class AuxiliarySlot(Loose):
         return self
 
 
+class NamedTensor(Loose):
+    """A part of the weights: float32 values in row-major order. An empty shape is one number."""
+
+    name: Text
+    shape: Annotated[tuple[Positive, ...], Field(max_length=MAX_DIMENSIONS)]
+
+    @model_validator(mode="after")
+    def _usable_name(self) -> NamedTensor:
+        if self.name == "__metadata__":  # safetensors keeps something else under it
+            raise ValueError("must have names other than __metadata__ in tensors")
+        return self
+
+    @property
+    def values(self) -> int:
+        return prod(self.shape)
+
+
 class ModelInfo(Loose):
     """What `getModelInfo` tells. `text` is the JSON text as the module wrote it, unknown fields included."""
 
@@ -160,6 +180,8 @@ class ModelInfo(Loose):
     work_source: WorkSource | None = None
     auxiliary_weights: Annotated[tuple[AuxiliarySlot, ...], Field(max_length=MAX_AUXILIARY_SLOTS)] = ()
     inference: dict[str, Any] | None = None
+    tensors: Annotated[tuple[NamedTensor, ...], Field(max_length=MAX_TENSORS)] = ()
+    """What the weights consist of, in order and without gaps, for exports; empty: one tensor without a shape."""
 
     _text: str = PrivateAttr(default="")
 
@@ -174,6 +196,10 @@ class ModelInfo(Loose):
             twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
             if twice is not None:
                 raise ValueError(f"must have ids in {field} that differ; found {shown(twice)} twice")
+        names = [tensor.name for tensor in self.tensors]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"must have names in tensors that differ; found {shown(twice)} twice")
         if self.reads_data and not self.data_formats:
             raise ValueError("must have at least one entry in dataFormats when the model reads data; found none")
         return self
@@ -233,6 +259,11 @@ def check_against_weights(info: ModelInfo, weight_bytes: int) -> None:
         raise Invalid(
             f"The initial weights must be a whole number of float32 values; found {weight_bytes} bytes.",
             field="weights",
+        )
+    if info.tensors and (named := sum(tensor.values for tensor in info.tensors)) != weight_bytes // 4:
+        raise Invalid(
+            f"modelInfo.tensors must name all {weight_bytes // 4} values of the weights; found {named}.",
+            field="modelInfo.tensors",
         )
     _check_average_only_bounds(info, weight_bytes)
     check_slot_sizes(info.auxiliary_weights, weight_bytes, "modelInfo")

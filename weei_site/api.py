@@ -8,14 +8,20 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.operation import Operation
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
 from jobs.api import peer_router as peer_jobs_router
 from jobs.api import router as jobs_router
+from jobs.export_api import router as export_router
+from jobs.making_api import router as making_router
+from jobs.package_api import router as packages_router
+from jobs.reading_api import router as reading_router
 from peers.api import router as peers_router
 from weei_core import js_json, strict_json
 from weei_core.errors import Forbidden, Invalid, NotFound, Unauthorized, WeeiError
+from weei_site import openapi
 from weei_site.middleware import expected, problem
 
 
@@ -31,17 +37,43 @@ class JavaScriptRenderer(BaseRenderer):
         return js_json.dumps(data)
 
 
-api = NinjaAPI(
+class VersionedAPI(NinjaAPI):
+    """Its description is that of weei_site/openapi.py, made once."""
+
+    _described: dict[str, Any] | None = None
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        first, *rest = operation.view_func.__name__.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    def get_openapi_schema(self, *, path_prefix: str | None = None, path_params: Any = None) -> Any:
+        if self._described is None:
+            for bound in self._get_bound_routers():
+                for view in bound.path_operations.values():
+                    for operation in view.operations:
+                        operation.by_alias = True  # Schemas alone: answers are written as they are made.
+            self._described = openapi.described(super().get_openapi_schema(path_prefix=path_prefix))
+        return self._described
+
+
+api = VersionedAPI(
     title="Weei",
     version="1",
-    description="Training jobs, their participants and their checkpoints. Errors are RFC 9457 problem details.",
+    description=openapi.DESCRIPTION,
     parser=StrictParser(),
     renderer=JavaScriptRenderer(),
     docs_url=None,  # The pages stand beside the versions (weei_site/urls.py).
 )
-api.add_router("", peers_router)
-api.add_router("", jobs_router)
-api.add_router("", peer_jobs_router)
+for router in (
+    jobs_router,
+    making_router,
+    reading_router,
+    export_router,
+    packages_router,
+    peers_router,
+    peer_jobs_router,
+):
+    api.add_router("", router)
 
 
 @api.exception_handler(WeeiError)

@@ -26,10 +26,15 @@ from weei_core.protocol import SLICE_BYTES
 logger = logging.getLogger(__name__)
 
 _UUID = "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-_UPLOAD = re.compile(f"/bytes/uploads/{_UUID}")
-_ARTIFACT = re.compile(f"/bytes/jobs/{_UUID}/([0-9a-f]{{64}})")
-_PACKAGE = re.compile(f"/bytes/packages/{_UUID}")
-_CHECKPOINT = re.compile(f"/bytes/jobs/{_UUID}/checkpoints/([0-9]{{1,9}})")
+ROUTES = {
+    "uploads": re.compile("/bytes/uploads/?"),
+    "upload": re.compile(f"/bytes/uploads/{_UUID}"),
+    "artifact": re.compile(f"/bytes/jobs/{_UUID}/([0-9a-f]{{64}})"),
+    "checkpoint": re.compile(f"/bytes/jobs/{_UUID}/checkpoints/([0-9]{{1,9}})"),
+    "weights": re.compile(f"/bytes/jobs/{_UUID}/checkpoints/([0-9]{{1,9}})/weights\\.(safetensors|npy)"),
+    "package": re.compile(f"/bytes/packages/{_UUID}"),
+}
+"""By name. tests/security/matrix.py says for each who may use it."""
 
 Handler = Callable[[], Awaitable[None]]
 
@@ -62,34 +67,36 @@ class BytesApp:
             await _refuse(request, watched, expected)
 
     def _handler(self, request: Request, send: Send) -> Handler:
-        if request.path.rstrip("/") == "/bytes/uploads":
+        route, found = _route(request.path)
+        if route == "uploads":
             return _by_method(
                 request,
                 POST=lambda: self._uploads.create(request, send),
                 OPTIONS=lambda: self._uploads.options(send),
             )
-        if match := _UPLOAD.fullmatch(request.path):
-            upload = UUID(match[1])
+        of = UUID(found[0])
+        if route == "upload":
             return _by_method(
                 request,
-                PATCH=lambda: self._uploads.patch(request, send, upload),
-                HEAD=lambda: self._uploads.head(request, send, upload),
+                PATCH=lambda: self._uploads.patch(request, send, of),
+                HEAD=lambda: self._uploads.head(request, send, of),
                 OPTIONS=lambda: self._uploads.options(send),
             )
-        if match := _ARTIFACT.fullmatch(request.path):
-            job, sha256 = UUID(match[1]), match[2]
-            return _for_reading(request, lambda: downloads.artifact(request, send, job, sha256))
-        if match := _CHECKPOINT.fullmatch(request.path):
-            job, round_number = UUID(match[1]), int(match[2])
-            return _for_reading(request, lambda: downloads.checkpoint(request, send, job, round_number))
-        if match := _PACKAGE.fullmatch(request.path):
-            package = UUID(match[1])
-            return _for_reading(request, lambda: downloads.package(request, send, package))
-        raise NotFound("There is nothing at this address.")
+        reading: dict[str, Handler] = {
+            "artifact": lambda: downloads.artifact(request, send, of, found[1]),
+            "checkpoint": lambda: downloads.checkpoint(request, send, of, int(found[1])),
+            "weights": lambda: downloads.weights(request, send, of, int(found[1]), found[2]),
+            "package": lambda: downloads.package(request, send, of),
+        }
+        return _by_method(request, GET=reading[route], HEAD=reading[route])
 
 
-def _for_reading(request: Request, handler: Handler) -> Handler:
-    return _by_method(request, GET=handler, HEAD=handler)
+def _route(path: str) -> tuple[str, tuple[str, ...]]:
+    """The name of the route, and what its address holds."""
+    for name, pattern in ROUTES.items():
+        if match := pattern.fullmatch(path):
+            return name, match.groups()
+    raise NotFound("There is nothing at this address.")
 
 
 def _by_method(request: Request, **handlers: Handler) -> Handler:

@@ -24,6 +24,7 @@ from jobs.selectors.downloads import (
     artifact_for_peer,
     checkpoint_for_owner,
     package_files_for_owner,
+    weights_for_owner,
 )
 from weei_core.errors import Forbidden, NotFound, Unauthorized
 
@@ -48,14 +49,20 @@ async def artifact(request: Request, send: Send, job_id: UUID, sha256: str) -> N
 async def checkpoint(request: Request, send: Send, job_id: UUID, round_number: int) -> None:
     """Its end may say that the job ended early, so that a browser asks again whether it still has the newest."""
     found = await in_files(_checkpoint, request, job_id, round_number)
+    await _send_parts(request, send, found, f"{found.job_name}-round-{round_number}.weei-checkpoint")
+
+
+async def weights(request: Request, send: Send, job_id: UUID, round_number: int, kind: str) -> None:
+    """The values as they are stored, behind the header of another program's file."""
+    found = await in_files(_weights, request, job_id, round_number, kind)
+    await _send_parts(request, send, found, f"{found.job_name}-round-{round_number}.{kind}")
+
+
+async def _send_parts(request: Request, send: Send, found: CheckpointDownload, file_name: str) -> None:
     pieces = [Piece(found.header, len(found.header)), *[await _piece(part) for part in found.parts]]
     etag = hashlib.sha256(found.header + b"".join(part.sha256.encode() for part in found.parts)).hexdigest()
-    headers = (
-        *OCTETS,
-        ("Cache-Control", "private, no-cache"),
-        ("Content-Disposition", attachment(f"{found.job_name}-round-{round_number}.weei-checkpoint")),
-    )
-    await send_pieces(request, send, pieces, etag, headers)
+    disposition = ("Content-Disposition", attachment(file_name))
+    await send_pieces(request, send, pieces, etag, (*OCTETS, ("Cache-Control", "private, no-cache"), disposition))
 
 
 async def package(request: Request, send: Send, package_id: UUID) -> None:
@@ -92,6 +99,10 @@ def _authorized(request: Request, job_id: UUID, sha256: str) -> Download:
 
 def _checkpoint(request: Request, job_id: UUID, round_number: int) -> CheckpointDownload:
     return checkpoint_for_owner(user_id=user_of(request).pk, job_id=job_id, round_number=round_number)
+
+
+def _weights(request: Request, job_id: UUID, round_number: int, kind: str) -> CheckpointDownload:
+    return weights_for_owner(user_id=user_of(request).pk, job_id=job_id, round_number=round_number, kind=kind)
 
 
 def _package(request: Request, package_id: UUID) -> PackageDownload:

@@ -11,9 +11,11 @@ from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from jobs.models import Attempt, Package, PackageFile
 from jobs.services.auxiliary import filled_slots
 from jobs.services.export import checkpoint_metadata
+from jobs.services.texts import info_of
 from peers.models import Membership, Peer
 from weei_core.checkpoint_file import write_header
 from weei_core.errors import Forbidden, NotFound
+from weei_core.weight_files import npy_header, safetensors_header
 
 Kind = JobArtifact.Kind
 
@@ -32,7 +34,7 @@ class Download:
 
 @dataclass(frozen=True)
 class CheckpointDownload:
-    """A `.weei-checkpoint`: `header`, then the parts."""
+    """A `.weei-checkpoint`, or a file of weights: `header`, then the parts."""
 
     job_name: str
     header: bytes
@@ -78,15 +80,34 @@ def artifact_for_owner(*, user_id: int, job_id: UUID, sha256: str) -> Download:
 
 
 def checkpoint_for_owner(*, user_id: int, job_id: UUID, round_number: int) -> CheckpointDownload:
-    found = (
-        Checkpoint.objects.select_related("weights", "state", "job__module", "job__dataset", "pass_order", "next_order")
-        .filter(job=job_id, job__owner_id=user_id, round=round_number)
-        .first()
-    )
-    if found is None:
-        raise NotFound("There is no such checkpoint of yours.", field="round")
+    found = _checkpoint(user_id, job_id, round_number, "state", "job__dataset", "pass_order", "next_order")
     parts = [found.weights] if found.state is None else [found.weights, found.state]
     return CheckpointDownload(found.job.name, write_header(checkpoint_metadata(found)), parts)
+
+
+def weights_for_owner(*, user_id: int, job_id: UUID, round_number: int, kind: str) -> CheckpointDownload:
+    """A checkpoint's weights alone, as a file of another program: `kind` is "safetensors" or "npy"."""
+    found = _checkpoint(user_id, job_id, round_number)
+    size = found.weights.bytes
+    if kind == "npy":
+        return CheckpointDownload(found.job.name, npy_header(size), [found.weights])
+    info = info_of(found.job)
+    metadata = {
+        "job": str(found.job_id),
+        "round": str(found.round),
+        "model": f"{info.id} {info.version}",
+        "module_sha256": found.job.module_id,
+        "weights_sha256": found.weights_id,
+    }
+    return CheckpointDownload(found.job.name, safetensors_header(info.tensors, size, metadata), [found.weights])
+
+
+def _checkpoint(user_id: int, job_id: UUID, round_number: int, *related: str) -> Checkpoint:
+    mine = Checkpoint.objects.filter(job=job_id, job__owner_id=user_id, round=round_number)
+    found = mine.select_related("weights", "job__module", *related).first()
+    if found is None:
+        raise NotFound("There is no such checkpoint of yours.", field="round")
+    return found
 
 
 def package_files_for_owner(*, user_id: int, package_id: UUID) -> PackageDownload:

@@ -203,3 +203,26 @@ def test_two_answers_are_compared_as_json_values():
     assert not same_declaration(info, model_info(version="1.0.1"))
     assert not same_declaration(model_info(later=1), model_info(later=True))
     assert not same_declaration(model_info(later=[1]), model_info(later=[1, 2]))
+
+
+def test_tensors_cover_the_weights_in_order():
+    info = model_info(tensors=[{"name": "w", "shape": [2, 3]}, {"name": "scale", "shape": []}], aggregation={})
+    check_against_weights(info, 28)
+    assert [tensor.values for tensor in info.tensors] == [6, 1]
+    with pytest.raises(Invalid, match=r"modelInfo.tensors must name all 8 values of the weights; found 7\."):
+        check_against_weights(info, 32)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "said"),
+    [
+        ([{"name": "w", "shape": [2]}, {"name": "w", "shape": [1]}], 'differ; found "w" twice'),
+        ([{"name": "__metadata__", "shape": [2]}], "names other than __metadata__"),
+        ([{"name": "w", "shape": [0]}], "tensors"),
+        ([{"name": "w", "shape": [1] * 9}], "at most 8"),
+        ([{"name": f"w{i}", "shape": [1]} for i in range(4097)], "at most 4096"),
+    ],
+)
+def test_tensors_that_no_file_could_hold_are_refused(tensors, said):
+    with pytest.raises(Invalid, match=said):
+        model_info(tensors=tensors)

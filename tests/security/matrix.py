@@ -40,6 +40,7 @@ CHECKPOINT = {**SIGNED_IN, "stranger": NOT_THERE}
 PACKAGE = CHECKPOINT
 
 JOB = "/api/v1/jobs/{job_id}"
+PACKAGE_PATH = "/api/v1/packages/{package_id}"
 API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("post", "/api/v1/peers"): (EVERYBODY, {}),
     ("get", "/api/v1/site"): (EVERYBODY, None),
@@ -74,13 +75,34 @@ API: dict[tuple[str, str], tuple[dict, dict | None]] = {
     ("get", f"{JOB}/chunks"): (OWNER, None),
     ("get", f"{JOB}/log"): (OWNER, None),
     ("get", f"{JOB}/checkpoints"): (OWNER, None),
+    **{("get", f"{JOB}/{name}"): (OWNER, None) for name in ("metrics.csv", "tensorboard")},
     ("get", f"{JOB}/checkpoints/{{round_no}}/ledger"): (OWNER, None),
+    ("get", f"{JOB}/checkpoints/{{round_no}}"): (OWNER, None),
+    ("get", f"{JOB}/checkpoints/{{round_no}}/files"): (OWNER, None),
+    **{("get", f"{JOB}/{name}"): (OWNER, None) for name in ("participants", "debug-log", "metrics", "manifest")},
+    ("get", "/api/v1/drafts"): (SIGNED_IN, None),
+    ("post", "/api/v1/drafts/{draft_id}/retry"): (OWNER, {}),
+    ("get", "/api/v1/presets"): (SIGNED_IN, None),
+    ("post", "/api/v1/settings/check"): (SIGNED_IN, {}),
+    ("get", "/api/v1/packages"): (SIGNED_IN, None),
+    ("post", "/api/v1/packages"): (SIGNED_IN, {}),
+    ("get", PACKAGE_PATH): (OWNER, None),
+    ("delete", PACKAGE_PATH): (OWNER, None),
+    ("get", f"{PACKAGE_PATH}/files"): (OWNER, None),
+    **{("post", f"{PACKAGE_PATH}/{name}"): (OWNER, {}) for name in ("inspect", "preview", "make", "cancel", "job")},
+    ("get", "/api/v1/connected-sites"): (SIGNED_IN, None),
+    # Nobody here has let a site act for them.
+    ("post", "/api/v1/connected-sites/{token_id}/revoke"): (
+        {**SIGNED_IN, "stranger": NOT_THERE, "owner": NOT_THERE},
+        {},
+    ),
 }
 
 # By the name of the URL: who, method, form fields or arguments.
 PAGES: dict[str, tuple[dict, str, dict]] = {
     "api-docs": (EVERYBODY, "get", {}),
     "api-openapi": (EVERYBODY, "get", {}),
+    "api-asyncapi": (EVERYBODY, "get", {}),
     "home": (EVERYBODY, "get", {}),
     "login": (EVERYBODY, "get", {}),
     "sign-in-link": (dict.fromkeys(EVERYBODY, NOT_THERE), "get", {"token": "guessed"}),
@@ -110,6 +132,7 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "job-new-fields": (SIGNED_IN_PAGE, "post", {}),
     "job-new-advice": (SIGNED_IN_PAGE, "post", {}),
     "job-continue": (SIGNED_IN_PAGE, "get", {}),
+    "job-compare": (SIGNED_IN_PAGE, "get", {}),
     "job-detail": (OWNER_PAGE, "get", {}),
     "job-panel": (OWNER_PAGE, "get", {"name": "overview"}),
     "job-chart": (OWNER_PAGE, "get", {}),
@@ -148,6 +171,17 @@ BYTES = {
     "chunk of the attempt": BYTES_ALWAYS,
     "another chunk": BYTES_OWNER,
     "validation file": BYTES_OWNER,
+}
+
+# By the name of a route of /bytes/ (checkpoints/bytes/app.py). An artifact's row is the one of its kind, above; uploads
+# are files of a person here (updates of peers: tests/checkpoints/test_uploads.py), and an upload is the owner's own.
+BYTES_ROUTES = {
+    "uploads": SIGNED_IN,
+    "upload": {**OWNER, **dict.fromkeys(("invited", "left", "participant"), NOT_THERE)},
+    "artifact": BYTES_ALWAYS,
+    "checkpoint": CHECKPOINT,
+    "weights": CHECKPOINT,
+    "package": PACKAGE,
 }
 
 # By the type of a message. A refused watch is an error frame; the socket stays open.

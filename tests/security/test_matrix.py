@@ -4,6 +4,7 @@ import json
 import typing
 import uuid
 from importlib import import_module
+from itertools import product
 
 import pytest
 from django.conf import settings as django_settings
@@ -12,6 +13,7 @@ from django.urls import get_resolver, reverse
 from django.urls.resolvers import URLPattern
 from django.utils import timezone
 
+from checkpoints.bytes.app import ROUTES as BYTES_ROUTES
 from checkpoints.bytes.app import application as bytes_application
 from checkpoints.models import JobArtifact
 from checkpoints.services.artifacts import artifact_put_bytes, job_artifact_add
@@ -19,6 +21,7 @@ from jobs.models import JobDraft, Package, PackageFile, Requeued
 from peers.models import Invitation
 from tests.api.world import Caller, World, link_of
 from tests.checkpoints.asgi import call
+from tests.checkpoints.conftest import metadata, sha
 from tests.peers.socket import Closed, Socket, in_loop
 from tests.security import matrix
 from weei_core import protocol as wire
@@ -77,6 +80,7 @@ class Target:
             "item": item.pk,
             "item_id": item.pk,
             "token": token,
+            "token_id": uuid.uuid4(),
         }
 
     def fill(self, value):
@@ -100,7 +104,7 @@ def of_foreign(row, role, address):
     if row in (matrix.OWNER, matrix.OWNER_PAGE):
         expected = row[{"owner": "stranger", "stranger": "owner"}.get(role, role)]
         # Their own job, but neither this browser nor these participants have a part in it.
-        about_a_part = address.endswith("/leave") or "participant" in address
+        about_a_part = address.endswith("/leave") or "participants/" in address or address == "participant-action"
         return matrix.NOT_THERE if role == "stranger" and about_a_part else expected
     if row in (matrix.MEMBERS, matrix.STILL_MEMBERS, matrix.ATTEMPT) and row[role] != matrix.NO_SESSION:
         return matrix.NOT_THERE
@@ -196,12 +200,12 @@ def stored(transactional_db, sent):
     return world
 
 
-def download(caller: Caller, path):
-    headers = {"Authorization": f"Bearer {caller.token}"} if caller.token else {}
+def download(caller: Caller, path, method="GET", **headers):
+    headers |= {"Authorization": f"Bearer {caller.token}"} if caller.token else {}
     cookie = caller.client.cookies.get(django_settings.SESSION_COOKIE_NAME)
     if cookie:
         headers["Cookie"] = f"{django_settings.SESSION_COOKIE_NAME}={cookie.value}"
-    return call(bytes_application, "GET", path, headers)
+    return call(bytes_application, method, path, headers)
 
 
 def test_downloads(stored):
@@ -214,12 +218,32 @@ def test_downloads(stored):
             assert (row[role] == matrix.YES) == (answer.status == 200)
             elsewhere = download(stored.caller(role), f"/bytes/jobs/{stored.other.pk}/{sha256}")
             assert elsewhere.status in (401, 403, 404), (role, what, "through a foreign job")
-    for role in World.ROLES:
-        answer = download(stored.caller(role), f"/bytes/jobs/{stored.job.pk}/checkpoints/0")
-        expected = matrix.CHECKPOINT[role]
+    addresses = {"checkpoint": "checkpoints/0", "weights": "checkpoints/0/weights.npy"}
+    for (name, address), role in product(addresses.items(), World.ROLES):
+        answer = download(stored.caller(role), f"/bytes/jobs/{stored.job.pk}/{address}")
+        expected = matrix.BYTES_ROUTES[name][role]
         # The toy job's metadata is not a whole one; who may ask is decided before that.
         if expected != matrix.YES:
-            assert answer.status == expected, role
+            assert answer.status == expected, (name, role)
+        elsewhere = download(stored.caller(role), f"/bytes/jobs/{stored.other.pk}/{address}")
+        # The other job is the stranger's.
+        assert elsewhere.status in (401, 404) or role == "stranger", (name, role, "of a foreign job")
+
+
+def test_every_route_of_bytes_has_a_row():
+    assert set(BYTES_ROUTES) == set(matrix.BYTES_ROUTES)
+
+
+def test_uploads(stored):
+    """A person's file: who is signed in begins one, and nobody else touches it."""
+    described = metadata(kind="file", filename="f.bin", sha256=sha(b"some bytes"))
+    new = {"Tus-Resumable": "1.0.0", "Upload-Length": "10", "Upload-Metadata": described, "Origin": "http://testserver"}
+    upload = download(stored.caller("owner"), "/bytes/uploads", "POST", **new).headers["location"]
+    for role in World.ROLES:
+        asked = {"uploads": ("/bytes/uploads", "POST", new), "upload": (upload, "HEAD", {"Tus-Resumable": "1.0.0"})}
+        for route, (address, method, headers) in asked.items():
+            answer = download(stored.caller(role), address, method, **headers)
+            check(answer.status, matrix.BYTES_ROUTES[route][role], (role, route))
 
 
 def test_downloads_of_packages(stored):

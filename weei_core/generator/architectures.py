@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from math import prod
 from typing import ClassVar, Protocol, TypeVar
 
 from weei_core.errors import Invalid
@@ -37,6 +38,10 @@ _BLOCK_BYTES = 16  # of the module's allocator
 _TOKENS_HEADER_BYTES = 16
 _SHORTEST_RECORD_BYTES = 12  # its entry and two tokens
 _PANEL_COLUMNS = 8  # of the scratch of a matrix product (MATMUL_COLUMNS in matmul.h)
+
+
+Tensor = tuple[str, tuple[int, ...]]
+"""Name and shape."""
 
 
 @dataclass(frozen=True)
@@ -152,9 +157,16 @@ class MlpArchitecture:
     def widths(self) -> tuple[int, ...]:
         return (self.inputs, *self.hidden, self.outputs)
 
+    def tensors(self) -> list[Tensor]:
+        """What the weights consist of, in order; a layer multiplies its input by `weight` from the right."""
+        found: list[Tensor] = []
+        for index, (inputs, outputs) in enumerate(pairwise(self.widths)):
+            found += [(f"layers.{index}.weight", (inputs, outputs)), (f"layers.{index}.bias", (outputs,))]
+        return found
+
     @property
     def parameter_count(self) -> int:
-        return sum(inputs * outputs + outputs for inputs, outputs in pairwise(self.widths))
+        return _values(self.tensors())
 
     @property
     def weight_bytes(self) -> int:
@@ -264,13 +276,35 @@ class TransformerArchitecture:
             **self.training.to_json(),
         }
 
+    def tensors(self) -> list[Tensor]:
+        """What the weights consist of, in the order of network.h; a layer multiplies its input by `weight` from the
+        right. The logits are products with the token embedding."""
+        width, hidden = self.width, self.hidden
+        parts: list[Tensor] = [
+            ("norm1.weight", (width,)),
+            ("norm1.bias", (width,)),
+            ("attention.qkv.weight", (width, 3 * width)),
+            ("attention.qkv.bias", (3 * width,)),
+            ("attention.projection.weight", (width, width)),
+            ("attention.projection.bias", (width,)),
+            ("norm2.weight", (width,)),
+            ("norm2.bias", (width,)),
+            ("mlp.hidden.weight", (width, hidden)),
+            ("mlp.hidden.bias", (hidden,)),
+            ("mlp.out.weight", (hidden, width)),
+            ("mlp.out.bias", (width,)),
+        ]
+        return [
+            ("token_embedding.weight", (self.vocab_size, width)),
+            ("position_embedding.weight", (self.context, width)),
+            *[(f"layers.{layer}.{name}", shape) for layer in range(self.layers) for name, shape in parts],
+            ("norm.weight", (width,)),
+            ("norm.bias", (width,)),
+        ]
+
     @property
     def parameter_count(self) -> int:
-        width, hidden = self.width, self.hidden
-        attention = 3 * width * width + 3 * width + width * width + width
-        perceptron = 2 * width * hidden + hidden + width
-        layer = 2 * 2 * width + attention + perceptron
-        return (self.vocab_size + self.context) * width + self.layers * layer + 2 * width
+        return _values(self.tensors())
 
     @property
     def weight_bytes(self) -> int:
@@ -326,6 +360,7 @@ class Configurable(Protocol):
     def config_kind(self) -> int: ...
     @property
     def base_module(self) -> str: ...
+    def tensors(self) -> list[Tensor]: ...
     @property
     def parameter_count(self) -> int: ...
     @property
@@ -337,6 +372,10 @@ class Configurable(Protocol):
 
 Architecture = MlpArchitecture | TransformerArchitecture
 ARCHITECTURE = TypeVar("ARCHITECTURE", MlpArchitecture, TransformerArchitecture)
+
+
+def _values(tensors: Sequence[Tensor]) -> int:
+    return sum(prod(shape) for _, shape in tensors)
 
 
 def _checked(architecture: ARCHITECTURE, field: str) -> ARCHITECTURE:

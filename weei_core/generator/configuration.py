@@ -108,7 +108,13 @@ def model_info(
         "aggregation": {"averageOnly": []},  # every weight is trained
         "capabilities": {"evaluation": True, "inference": True, "inspection": True, "recordRanges": True},
         "inference": dict(inference),
+        "tensors": named_tensors(architecture),
     }
+
+
+def named_tensors(architecture: Configurable) -> list[JsonValue]:
+    """ModelInfo.tensors."""
+    return [{"name": name, "shape": list(shape)} for name, shape in architecture.tensors()]
 
 
 def _metrics(architecture: Architecture, whole_answers: bool) -> list[JsonValue]:

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from weei_core import strict_json
 from weei_core.errors import Invalid
-from weei_core.generator.architectures import MAX_MEMORY_BYTES, TransformerArchitecture
-from weei_core.generator.configuration import blob_of, configured_module
+from weei_core.generator.architectures import MAX_MEMORY_BYTES, Tensor, TransformerArchitecture
+from weei_core.generator.configuration import blob_of, configured_module, named_tensors
 from weei_core.generator.manifest import described, manifest
 from weei_core.generator.wasm_edit import config_section, config_segment
 from weei_core.strict_json import JsonValue, as_int, as_number, as_object, refuse_unknown, shown
@@ -121,6 +121,9 @@ class TextPolicyArchitecture:
 
     def to_json(self) -> dict[str, JsonValue]:
         return {**self.transformer.to_json(), "kind": self.kind, "policy": self.policy.to_json()}
+
+    def tensors(self) -> list[Tensor]:
+        return self.transformer.tensors()
 
     @property
     def parameter_count(self) -> int:
@@ -233,6 +236,7 @@ def policy_info(architecture: TextPolicyArchitecture, transformer: Mapping[str, 
             }
         ],
         "inference": transformer.get("inference", {}),
+        "tensors": named_tensors(architecture),
     }
 
 
