@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, create, pages, panels, people, play
+from jobs.views import actions, compare, create, pages, panels, people, play
 
 urlpatterns = [
     path("jobs/", pages.job_list, name="job-list"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("jobs/new/fields", create.settings_fields, name="job-new-fields"),
     path("jobs/new/advice", create.advice, name="job-new-advice"),
     path("jobs/continue/", pages.job_continue, name="job-continue"),
+    path("jobs/compare", compare.job_compare, name="job-compare"),
     path("jobs/<uuid:job_id>/", pages.job_detail, name="job-detail"),
     path("jobs/<uuid:job_id>/panels/<slug:name>", panels.panel, name="job-panel"),
     path("jobs/<uuid:job_id>/chart", pages.job_chart, name="job-chart"),

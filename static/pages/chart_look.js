@@ -38,6 +38,9 @@ function xAxis({ axis }) {
   return { ...axisOf(), ...steps, space: axis === "round" ? 50 : 80, values: (/** @type {unknown} */ _, /** @type {number[]} */ ticks) => ticks.map(text) };
 }
 
+/** Pixels beside the drawing that the longest label needs. @param {unknown} _ @param {readonly string[] | null} labels */
+const roomFor = (_, labels) => 20 + 7 * Math.max(4, ...(labels ?? []).map((label) => label.length));
+
 /** Two scales can be read at once; a third one is used without an axis. @param {Figure} figure */
 function yAxes({ lines }) {
   const scales = [...new Set(lines.map((line) => line.scale))];
@@ -46,7 +49,7 @@ function yAxes({ lines }) {
     ...axis,
     scale,
     side: index === 0 ? 3 : 1,
-    size: 56,
+    size: roomFor,
     grid: index === 0 ? axis.grid : { show: false },
     stroke: scales.length > 1 ? toneColor(lines.find((line) => line.scale === scale)?.tone ?? 1) : axis.stroke,
     values: (/** @type {unknown} */ _, /** @type {Array<number | null>} */ ticks) => ticks.map((tick) => (tick === null ? "" : valueText(tick))),

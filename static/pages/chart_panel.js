@@ -16,7 +16,7 @@ import { byId, run, setText, show } from "./dom.js";
 const SAID_MS = 400;
 
 export class ChartPanel {
-  #title;
+  /** Names the picture and the files. */ title;
   #figureOf;
   #view;
   /** @type {Set<string>} keys of lines that the person switched off */ #off = new Set();
@@ -27,7 +27,7 @@ export class ChartPanel {
 
   /** @param {{title: string, figureOf: (axis: Axis) => Figure | null, onRange?: () => void}} page `figureOf` is asked at every refresh; null: nothing to draw */
   constructor({ title, figureOf, onRange }) {
-    this.#title = title;
+    this.title = title;
     this.#figureOf = figureOf;
     this.#view = new ChartView(byId("chart"), {
       onRange: () => {
@@ -183,7 +183,7 @@ export class ChartPanel {
     const [first, last] = this.#view.indexes;
     const rows = Array.from({ length: last - first + 1 }, (_, at) => [...figure.facts.cells(first + at), ...this.#lines.map(({ values }) => values[first + at])]);
     const text = csvText([[...figure.facts.heads, ...this.#lines.map(({ name }) => name)], ...rows]);
-    download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(this.#title, "csv"));
+    download(new Blob([text], { type: "text/csv;charset=utf-8" }), fileName(this.title, "csv"));
   }
 
   async #savePng() {
@@ -192,6 +192,6 @@ export class ChartPanel {
     const range = byId("chart-range").textContent;
     const note = [range || `By ${axisName(this.axis, this.#figure.unit)}`, this.#weight ? `smoothed ${this.#weight.toFixed(2)}` : "", this.#checked("chart-log") ? "logarithmic scale" : ""];
     this.#view.leave();
-    download(await picture(plot, { title: this.#title, note: note.filter(Boolean).join(" · "), lines: this.#lines }), fileName(this.#title, "png"));
+    download(await picture(plot, { title: this.title, note: note.filter(Boolean).join(" · "), lines: this.#lines }), fileName(this.title, "png"));
   }
 }

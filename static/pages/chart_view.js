@@ -33,7 +33,7 @@ export class ChartView {
     new ResizeObserver(() => this.#resize()).observe(host);
     // The page's colours are drawn into the picture.
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#again());
-    new MutationObserver(() => this.#again()).observe(document.documentElement, { attributes: true, attributeFilter: ["class", "data-theme", "data-scheme"] });
+    document.addEventListener("weei:theme", () => this.#again());
   }
 
   get range() {
