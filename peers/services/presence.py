@@ -56,8 +56,14 @@ class Heartbeats:
             seen, self._seen = self._seen, set()
         if not seen:
             return []
-        away = list(Peer.objects.filter(pk__in=seen, lease_until__lt=now).values_list("pk", flat=True))
-        Peer.objects.filter(pk__in=seen).update(seen_at=now, lease_until=lease_end(now))
+        try:
+            away = list(Peer.objects.filter(pk__in=seen, lease_until__lt=now).values_list("pk", flat=True))
+            Peer.objects.filter(pk__in=seen).update(seen_at=now, lease_until=lease_end(now))
+        except Exception:
+            # The database is away; they were heard from all the same, and the next flush says so.
+            with self._lock:
+                self._seen |= seen
+            raise
         return away
 
 

@@ -1,8 +1,10 @@
 """Peers: invitations, one current job per browser, pausing, leaving, coordinators' devices, sessions."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
+from django.db import OperationalError
 from django.utils.timezone import now
 
 from jobs.selectors.downloads import artifact_for_peer
@@ -60,6 +62,19 @@ def test_heartbeats_are_written_together_and_tell_who_was_away():
     assert gathered.flush(at) == [b.pk]
     assert gathered.flush(at) == []
     assert all(is_connected(peer, at + timedelta(seconds=30)) for peer in Peer.objects.all())
+
+
+def test_heartbeats_that_could_not_be_written_are_written_later(monkeypatch):
+    """S7: a database that is away for a moment costs nobody a lease."""
+    gathered, peer, at = Heartbeats(), guest(), now()
+    gathered.note(peer.pk)
+    with monkeypatch.context() as away:
+        away.setattr(Peer.objects, "filter", Mock(side_effect=OperationalError))
+        with pytest.raises(OperationalError):
+            gathered.flush(at)
+    gathered.flush(at + timedelta(seconds=1))
+    peer.refresh_from_db()
+    assert peer.seen_at == at + timedelta(seconds=1)
 
 
 # --- invitations ---
