@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Max, OuterRef, Subquery, Sum
+from django.db.models import Max, Sum
 
 from checkpoints.models import Artifact, Checkpoint
 from jobs.domain.debug_log import PHASE_FINISHED
-from jobs.models import Chunk, Job, JobDraft, JobEvent, Requeued
-from jobs.selectors.kind import Checks, Kind, checks_of, kind_of
+from jobs.models import Chunk, Job, JobEvent, Requeued
+from jobs.selectors.kind import Checks, checks_of, kind_of
 from jobs.selectors.units import auxiliary_rows
 from peers.models import Invitation
 from weei_core import js_json
@@ -24,7 +23,6 @@ from weei_core.errors import NotFound
 
 CHECKPOINTS_PER_PAGE = 50
 NEWEST_CHECKPOINTS = 8
-DRAFTS_SHOWN_FOR = timedelta(days=1)
 EVENTS_SHOWN = 30
 
 
@@ -49,59 +47,6 @@ def metrics_of(job: Job) -> list[Metric]:
 def settings_of(job: Job) -> dict[str, Any]:
     settings: dict[str, Any] = json.loads(job.settings_text)
     return settings
-
-
-@dataclass(frozen=True)
-class JobRow:
-    """A job in the list, with its newest checkpoint's round and metrics."""
-
-    job: Job
-    last_round: int | None
-    values: list[tuple[str, float | None, float | None]]
-    """(label, training value, validation value) of the newest checkpoint."""
-    planned: int
-    kind: Kind
-    check: str
-    """What the value beside training is called."""
-
-
-def job_rows(user: User) -> list[JobRow]:
-    """The person's jobs, newest first."""
-    newest = Checkpoint.objects.filter(job=OuterRef("pk")).order_by("-round").values("pk")[:1]
-    jobs = Job.objects.filter(owner=user).select_related("dataset").annotate(newest=Subquery(newest))
-    found = list(jobs.order_by("-created"))
-    light = Checkpoint.objects.only("round", "metrics_text", "validation_text")
-    checkpoints = light.in_bulk([job.newest for job in found if job.newest is not None])
-    return [_job_row(job, checkpoints.get(job.newest or 0)) for job in found]
-
-
-def _job_row(job: Job, checkpoint: Checkpoint | None) -> JobRow:
-    row = CheckpointRow(checkpoint) if checkpoint else None
-    values = [
-        (metric.label, row.training.get(metric.id), row.validated.get(metric.id)) for metric in metrics_of(job) if row
-    ]
-    planned = settings_of(job).get("epochs", 0)
-    return JobRow(job, checkpoint.round if checkpoint else None, values, planned, kind_of(job), checks_of(job).noun)
-
-
-def job_list_page(user: User, now: datetime) -> dict[str, Any]:
-    """What the list of jobs shows."""
-    marker = time.time_ns() // 1000
-    drafts = drafts_of(user, now)
-    making = any(draft.state != JobDraft.State.FAILED for draft in drafts)
-    return {
-        "rows": job_rows(user),
-        "drafts": drafts,
-        "making": making,
-        "storage": storage_used(user),
-        "marker": marker,
-    }
-
-
-def drafts_of(user: User, now: datetime) -> list[JobDraft]:
-    """Jobs being made, and those that failed in the last day."""
-    drafts = JobDraft.objects.filter(owner=user).exclude(state=JobDraft.State.DONE)
-    return list(drafts.filter(created__gt=now - DRAFTS_SHOWN_FOR).order_by("-created")[:10])
 
 
 def storage_used(user: User) -> int:

@@ -61,6 +61,23 @@ def duration(milliseconds: Any) -> str:
 
 
 @register.filter
+def about_left(milliseconds: Any) -> str:
+    """How long something still takes, roughly: 190_000 → "about 3 min left"."""
+    if is_missing(milliseconds):
+        return "time left unknown"
+    seconds = max(1, round(float(milliseconds) / 1000))
+    if seconds < 60:
+        return f"about {seconds} s left"
+    return f"about {duration(60_000 * round(seconds / 60))} left"
+
+
+@register.filter
+def percent(fraction: Any) -> str:
+    """Whole and rounded down, so that 100 % is the end: 0.429 → "42 %"."""
+    return DASH if is_missing(fraction) else f"{math.floor(100 * float(fraction))} %"
+
+
+@register.filter
 def metric(value: Any) -> str:
     """Four significant digits."""
     if is_missing(value) or isinstance(value, bool):

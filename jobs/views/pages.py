@@ -16,6 +16,7 @@ from jobs.forms import ContinueForm, DeleteForm, InvitationForm, SettingsForm, s
 from jobs.selectors import pages
 from jobs.selectors.access import job_for_owner
 from jobs.selectors.event_log import debug_log
+from jobs.selectors.job_list import ListQuery, job_list_page
 from jobs.selectors.kind import checks_of, kind_of
 from jobs.selectors.playing import playing_of
 from jobs.selectors.presets import presets
@@ -34,7 +35,7 @@ from weei_core import js_json
 @coordinator
 def job_list(request: CoordinatorRequest) -> HttpResponse:
     """The page, or for HTMX only its list."""
-    context = pages.job_list_page(request.user, timezone.now())
+    context = job_list_page(request.user, timezone.now(), ListQuery.read(request.GET))
     return render(request, "jobs/_list.html" if request.htmx else "jobs/list.html", {**context, "section": "jobs"})
 
 

@@ -1,5 +1,11 @@
-// On every page: live panels, local times, copy buttons, and the banner for a server that does not answer.
+// On every page: live panels, local times, copy buttons, toasts, questions, shortcuts, the theme, and the banner for a
+// server that does not answer.
+import { startDialogs } from "./dialogs.js";
 import { startPanels } from "./panels.js";
+import { startProgress } from "./progress.js";
+import { startShortcuts } from "./shortcuts.js";
+import { startTheme } from "./theme.js";
+import { startToasts } from "./toasts.js";
 
 /** @param {ParentNode} root */
 function localizeTimes(root) {
@@ -34,3 +40,8 @@ document.addEventListener("htmx:afterSwap", () => localizeTimes(document));
 
 localizeTimes(document);
 startPanels(document);
+startDialogs();
+startToasts();
+startProgress();
+startShortcuts();
+startTheme();

@@ -44,6 +44,11 @@ function beforeSwap(event) {
     return;
   }
   if (!(target instanceof HTMLElement) || target.dataset["panel"] === undefined) return;
+  // What a question on the page is about stays until it is answered; the next poll brings the rest.
+  if (event.detail.requestConfig?.verb === "get" && document.querySelector("dialog[open]")) {
+    event.detail.shouldSwap = false;
+    return;
+  }
   const verdict = judge({ marker: shownMarker(target), text: lastText.get(target.id) }, xhr.responseText);
   if (verdict === "same") {
     target.querySelector("[data-marker]")?.setAttribute("data-marker", String(markerOf(xhr.responseText)));
@@ -109,4 +114,6 @@ export function startPanels(root) {
     ["htmx:timeout", () => showConnection(true)],
   ];
   for (const [name, handler] of handlers) root.addEventListener(name, handler);
+  // Every panel that listens to a hint of its status looks again.
+  root.getElementById("connection-retry")?.addEventListener("click", () => root.dispatchEvent(new CustomEvent("weei:status")));
 }

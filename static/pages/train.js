@@ -1,8 +1,10 @@
 // The participant's page: what this browser does now, and the few things its owner can decide.
 import { renderDevice, wireDevice } from "./device.js";
+import { ask } from "./dialogs.js";
 import { byId, run, setBar, setText, show, showProblem, trainingApi } from "./dom.js";
 import { bytesText, countText, durationText, partText, secondsText, shown, speedText } from "./format.js";
 import { LiveChart } from "./live.js";
+import { titleProgress } from "./progress.js";
 
 /** @type {Record<string, string>} */
 const NOW = {
@@ -46,6 +48,7 @@ function renderFigures(state) {
   setText("train-counted", job.unit ? "Rounds of the job" : "Passes of the job");
   setText("train-part", job.unit ? "Part of this round" : "Part of the data");
   setBar("train-bar", fraction(participation));
+  titleProgress(participation.stage === "training" ? fraction(participation) : null);
 }
 
 /** @param {any[]} transfers */
@@ -116,7 +119,9 @@ function wire(training) {
   onClick("train-pause", () => (training.getState().participation.paused ? training.resumeContribution() : training.pauseContribution()));
   onClick("train-here", () => training.trainHere());
   onClick("train-leave", async () => {
-    if (training.getState().participation.job?.status === "completed" || confirm("Leave this job? Work under way here is given to somebody else.")) await training.leave();
+    const { job } = training.getState().participation;
+    const question = `Leave “${job?.name}”? Work under way here is given to somebody else. To come back, open the invitation link again.`;
+    if (job?.status === "completed" || (await ask(question, { verb: "Leave the job" }))) await training.leave();
   });
 }
 

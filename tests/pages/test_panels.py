@@ -282,6 +282,8 @@ def _queries(client, address):
 def test_the_number_of_queries_does_not_grow(owner, owner_client):
     """3 against 30 checkpoints, participants, links, held items and jobs."""
     counts = []
+    # So that the first page has the job at work both times.
+    oldest_first = reverse("job-list") + "?sort=oldest"
     for size in (3, 30):
         job = factories.make_job(owner, name=f"Job of {size}")
         factories.make_checkpoint(job, 0)
@@ -291,7 +293,7 @@ def test_the_number_of_queries_does_not_grow(owner, owner_client):
             factories.make_checkpoint(extra, 0)
         addresses = [reverse("job-panel", args=[job.pk, name]) for name in PANELS]
         addresses += [reverse(name, args=[job.pk]) for name in ("job-detail", "job-chart", "job-checkpoints")]
-        counts.append([_queries(owner_client, address) for address in [*addresses, reverse("job-list")]])
+        counts.append([_queries(owner_client, address) for address in [*addresses, oldest_first]])
     assert counts[0] == counts[1]
     assert max(counts[0]) < 45
 
