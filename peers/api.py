@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from ninja.security import HttpBearer, SessionAuth
 from pydantic import ConfigDict, Field
 
 from jobs.selectors.peer_state import invitation_facts, peer_state
 from jobs.services import participants
 from jobs.services.updates import attempt_failed
-from peers import throttle
+from peers import schemas, throttle
+from peers.answers import MAX_INT, PAGE, PAGED, Cursor, Limit, Page, as_made, by_time
 from peers.models import Membership, Peer, UserToken
 from peers.services.invitations import InvitationInvalid
 from peers.services.presence import peer_seen
@@ -33,6 +35,8 @@ from peers.services.user_tokens import (
 from weei_core.errors import Forbidden, NotFound, Unauthorized
 
 router = Router(tags=["peers"])
+router.add_decorator(as_made)
+Before = Annotated[int | None, Query(ge=0, le=MAX_INT, description="Only what lies before this round.")]
 FAILED_GUESSES = 10
 NEW_PEERS = 60
 REASON_CHARACTERS = 500
@@ -122,7 +126,7 @@ def _state(peer: Peer) -> dict[str, Any]:
     return peer_state(peer, timezone.now())
 
 
-@router.post("/peers", response={201: dict[str, Any]}, auth=None)
+@router.post("/peers", response={201: schemas.NewPeer}, auth=None)
 def create_peer(request: HttpRequest, payload: Body) -> Status[dict[str, Any]]:
     """A new guest peer. The token is shown this once."""
     who = throttle.address_of(request.META)
@@ -132,8 +136,8 @@ def create_peer(request: HttpRequest, payload: Body) -> Status[dict[str, Any]]:
     return Status(201, {"peerId": str(peer.pk), "token": token})
 
 
-@router.get("/site", response=dict[str, Any], auth=None)
-def site(request: HttpRequest) -> dict[str, Any]:
+@router.get("/site", response=schemas.SiteFacts, tags=["sites"], auth=None)
+def site_facts(request: HttpRequest) -> dict[str, Any]:
     """What a page of the asking origin may do, and for whom it acts."""
     origin, now = request.headers.get("Origin"), timezone.now()
     token = user_token_of(bearer_of(request.headers.get("Authorization")))
@@ -157,7 +161,7 @@ def site(request: HttpRequest) -> dict[str, Any]:
     return answer
 
 
-@router.post("/site/sign-out", response={204: None}, auth=user_auth)
+@router.post("/site/sign-out", response={204: None}, tags=["sites"], auth=user_auth)
 def site_sign_out(request: HttpRequest) -> Status[None]:
     """The page forgets its user: the token of this request ends."""
     token = bearer_of(request.headers.get("Authorization")) or ""
@@ -165,8 +169,51 @@ def site_sign_out(request: HttpRequest) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/peer/state", response=dict[str, Any], auth=peer_auth)
-def get_state(request: PeerRequest) -> dict[str, Any]:
+@router.get(
+    "/connected-sites",
+    response=list[schemas.ConnectedSite],
+    tags=["sites"],
+    auth=person_auth,
+    openapi_extra=PAGED,
+)
+def list_connected_sites(request: HttpRequest, limit: Limit = PAGE, cursor: Cursor = None) -> Page:
+    """The sites that may act for this person now, newest first. Pages of other sites do not read it."""
+    rows, further = by_time(_site_tokens(request).filter(revoked_at=None, expires_at__gt=timezone.now()), limit, cursor)
+    return Page([_connected_site(row) for row in rows], further)
+
+
+@router.post("/connected-sites/{token_id}/revoke", response={204: None}, tags=["sites"], auth=person_auth)
+def revoke_connected_site(request: HttpRequest, token_id: UUID) -> Status[None]:
+    """The site may not act for this person any more. Idempotent."""
+    found = _site_tokens(request).filter(pk=token_id)
+    if not found.exists():
+        raise NotFound("There is no such sign-in of yours.", field="tokenId")
+    user_tokens_revoke(found, timezone.now())
+    return Status(204, None)
+
+
+def _site_tokens(request: HttpRequest) -> QuerySet[UserToken]:
+    """For the person alone: a site learns nothing of the others."""
+    origin = request.headers.get("Origin")
+    if origin is not None and not is_own(origin):
+        raise Forbidden("Sites that may act for a person are told on this server's own pages only.", field="Origin")
+    return UserToken.objects.filter(user_id=request.user.pk, site__isnull=False).select_related("site")
+
+
+def _connected_site(token: UserToken) -> dict[str, Any]:
+    assert token.site is not None
+    return {
+        "tokenId": str(token.pk),
+        "origin": token.site.origin,
+        "name": token.site.name,
+        "createdAt": round(token.created.timestamp() * 1000),
+        "expiresAt": round(token.expires_at.timestamp() * 1000),
+        "usedAt": token.used_at and round(token.used_at.timestamp() * 1000),
+    }
+
+
+@router.get("/peer/state", response=schemas.PeerState, auth=peer_auth)
+def peer_state_now(request: PeerRequest) -> dict[str, Any]:
     """PeerState; counts as a heartbeat."""
     now = timezone.now()
     if peer_seen(request.auth, now):
@@ -174,7 +221,7 @@ def get_state(request: PeerRequest) -> dict[str, Any]:
     return peer_state(request.auth, now)
 
 
-@router.post("/invitations/open", response=dict[str, Any], auth=peer_auth)
+@router.post("/invitations/open", response=schemas.InvitationFacts, auth=peer_auth)
 def open_invitation(request: PeerRequest, payload: TokenBody) -> dict[str, Any]:
     """The facts of a link; puts the job among this peer's invitations."""
     who = throttle.address_of(request.META)
@@ -189,7 +236,7 @@ def open_invitation(request: PeerRequest, payload: TokenBody) -> dict[str, Any]:
     return invitation_facts(participants.membership_of(request.auth, job.pk))
 
 
-@router.get("/invitations/{uuid:job_id}", response=dict[str, Any], auth=peer_auth)
+@router.get("/invitations/{uuid:job_id}", response=schemas.InvitationFacts, auth=peer_auth)
 def get_invitation(request: PeerRequest, job_id: UUID) -> dict[str, Any]:
     """The facts of a job that this peer was invited to, or takes part in."""
     membership = participants.membership_of(request.auth, job_id)
@@ -198,41 +245,47 @@ def get_invitation(request: PeerRequest, job_id: UUID) -> dict[str, Any]:
     return invitation_facts(membership)
 
 
-@router.post("/invitations/decide", response=dict[str, Any], auth=peer_auth)
-def decide(request: PeerRequest, payload: DecideBody) -> dict[str, Any]:
+@router.post("/invitations/decide", response=schemas.PeerState, auth=peer_auth)
+def decide_invitation(request: PeerRequest, payload: DecideBody) -> dict[str, Any]:
+    """Accept or decline. Said twice it answers as before; the other word then is refused with `decided`."""
     now = timezone.now()
     peer_seen(request.auth, now)
     participants.invitation_decide(request.auth, payload.jobId, payload.accepted, now)
     return _state(request.auth)
 
 
-@router.post("/peer/ready", response=dict[str, Any], auth=peer_auth)
-def ready(request: PeerRequest, payload: ReadyBody) -> dict[str, Any]:
+@router.post("/peer/ready", response=schemas.PeerState, auth=peer_auth)
+def tell_ready(request: PeerRequest, payload: ReadyBody) -> dict[str, Any]:
+    """Module and auxiliary files are fetched, verified and compiled: the peer can be given work."""
     participants.participant_ready(
         request.auth, payload.jobId, payload.moduleSha256, payload.auxiliary, workers=payload.workers
     )
     return _state(request.auth)
 
 
-@router.post("/peer/load-failed", response=dict[str, Any], auth=peer_auth)
-def load_failed(request: PeerRequest, payload: LoadFailedBody) -> dict[str, Any]:
+@router.post("/peer/load-failed", response=schemas.PeerState, auth=peer_auth)
+def tell_load_failed(request: PeerRequest, payload: LoadFailedBody) -> dict[str, Any]:
+    """The model does not load here."""
     participants.participant_load_failed(request.auth, payload.jobId, payload.short)
     return _state(request.auth)
 
 
-@router.post("/peer/attempts/{attempt_id}/failed", response=dict[str, Any], auth=peer_auth)
-def failed(request: PeerRequest, attempt_id: UUID, payload: ReasonBody) -> dict[str, Any]:
+@router.post("/peer/attempts/{attempt_id}/failed", response=schemas.PeerState, auth=peer_auth)
+def tell_attempt_failed(request: PeerRequest, attempt_id: UUID, payload: ReasonBody) -> dict[str, Any]:
+    """This attempt ended in an error (a trap, a stall, bad data)."""
     attempt_failed(peer=request.auth, attempt_id=attempt_id, reason=payload.short)
     return _state(request.auth)
 
 
-@router.post("/peer/pause", response=dict[str, Any], auth=peer_auth)
-def pause(request: PeerRequest, payload: PauseBody) -> dict[str, Any]:
+@router.post("/peer/pause", response=schemas.PeerState, auth=peer_auth)
+def pause_contribution(request: PeerRequest, payload: PauseBody) -> dict[str, Any]:
+    """Pausing ends the running attempt at once."""
     participants.participant_pause_self(request.auth, payload.jobId, payload.paused)
     return _state(request.auth)
 
 
-@router.post("/peer/leave", response=dict[str, Any], auth=peer_auth)
-def leave(request: PeerRequest, payload: JobBody) -> dict[str, Any]:
+@router.post("/peer/leave", response=schemas.PeerState, auth=peer_auth)
+def leave_job(request: PeerRequest, payload: JobBody) -> dict[str, Any]:
+    """Leave the job. What it was working on is given to others."""
     participants.participant_leave(request.auth, payload.jobId)
     return _state(request.auth)

@@ -34,8 +34,8 @@ ALLOWED_HEADERS = (
     "Upload-Metadata, Upload-Offset, Weei-Peer"
 )
 EXPOSED_HEADERS = (
-    "Accept-Ranges, Content-Disposition, Content-Range, ETag, Location, Retry-After, Tus-Extension, Tus-Max-Size, "
-    "Tus-Resumable, Tus-Version, Upload-Length, Upload-Offset, WWW-Authenticate, Weei-Duplicate"
+    "Accept-Ranges, Content-Disposition, Content-Range, ETag, Link, Location, Retry-After, Tus-Extension, "
+    "Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Length, Upload-Offset, WWW-Authenticate, Weei-Duplicate"
 )
 
 

@@ -60,7 +60,7 @@ class Http:
             await self._django(scope, receive, send)
 
 
-_OF_A_VERSION = re.compile(r"/api/(?:v\d+|docs|openapi\.json)(?:/|$)")
+_OF_A_VERSION = re.compile(r"/api/(?:v\d+|docs|openapi\.json|asyncapi\.json)(?:/|$)")
 
 
 def newest_version(scope: Any) -> Any:

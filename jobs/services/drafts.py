@@ -37,6 +37,14 @@ def draft_create(owner: Any, request: dict[str, Any]) -> JobDraft:
     return draft
 
 
+def draft_retry(draft: JobDraft) -> JobDraft:
+    """What a failed draft asked for, as a new one; files that were collected meanwhile are its reason then. Raises
+    `Conflict` for one that did not fail."""
+    if draft.state != State.FAILED:
+        raise Conflict(f"Only a draft that failed can be tried again; this one is {draft.state}.", field="draft.state")
+    return draft_create(draft.owner, strict_json.as_object(strict_json.loads(draft.request_text), "request"))
+
+
 def draft_prepare(draft_id: UUID) -> None:
     """Run a queued draft, or one whose worker is gone. Beside another run, or after one, it does nothing."""
     run = _take(draft_id)

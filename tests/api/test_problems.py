@@ -87,7 +87,7 @@ def test_no_get_changes_anything(world):
     for path, methods in PATHS.items():
         if "get" not in methods or path == "/api/v1/peer/state":
             continue
-        address = path.format(job_id=world.job.pk, draft_id=ID, round_no=0)
+        address = path.format(job_id=world.job.pk, draft_id=ID, package_id=ID, round_no=0)
         with CaptureQueriesContext(connection) as queries:
             world.owner.get(address)
         changed = [q["sql"] for q in queries if re.match("INSERT|UPDATE|DELETE", q["sql"])]

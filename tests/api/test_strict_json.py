@@ -11,20 +11,14 @@ from weei_site.api import api
 
 pytestmark = pytest.mark.django_db
 
-UNSAFE = [
-    (method.upper(), path)
+OPERATIONS = {
+    (method.upper(), path): operation
     for path, methods in api.get_openapi_schema()["paths"].items()
-    for method in methods
+    for method, operation in methods.items()
     if method not in ("get", "head", "delete")
-]
-TAKES_NO_BODY = {
-    f"/api/v1/jobs/{{job_id}}/{name}" for name in ("open", "leave", "start", "pause", "resume", "finish", "shuffle")
-} | {
-    "/api/v1/jobs/{job_id}/invitations/{invitation_id}/revoke",
-    "/api/v1/jobs/{job_id}/participants/{peer_id}/invite",
-    "/api/v1/jobs/{job_id}/participants/{peer_id}/remove",
-    "/api/v1/site/sign-out",
 }
+UNSAFE = list(OPERATIONS)
+TAKES_NO_BODY = {path for (_, path), operation in OPERATIONS.items() if "requestBody" not in operation}
 EMPTY_IS_FINE = {"/api/v1/peers", "/api/v1/jobs/{job_id}/validation", "/api/v1/jobs/{job_id}/invitations"}
 
 
@@ -43,7 +37,7 @@ def address(world, path):
         "job_id": world.job.pk,
         "attempt_id": world.attempt,
         "peer_id": world.participant.peer.pk,
-        "invitation_id": uuid.uuid4(),
+        **dict.fromkeys(("invitation_id", "package_id", "draft_id", "token_id"), uuid.uuid4()),
     }
     return path.format(**known)
 

@@ -376,3 +376,21 @@ test("what failed stands in the debug log, which can be read, exported and delet
   training.clearDebugLog();
   assert.deepEqual(training.getDebugLog(), []);
 });
+
+test("lists are read to their last page", async () => {
+  const pages = [["a", "b"], ["c"], []];
+  answers["/api/v1/jobs"] = (_body, query) => {
+    const at = Number(query.get("cursor") ?? 0);
+    const headers = at + 1 < pages.length ? { Link: `</api/v1/jobs?limit=500&cursor=${at + 1}>; rel="next"` } : undefined;
+    return Response.json(pages[at], { headers });
+  };
+  calls = [];
+  assert.deepEqual(await training.listSavedJobs(), ["a", "b", "c"]);
+  assert.equal(calls.length, 3);
+});
+
+test("a page that fails fails the list", async () => {
+  answers["/api/v1/jobs"] = (_body, query) =>
+    query.has("cursor") ? problem(422, "invalid") : Response.json([1], { headers: { Link: '</api/v1/jobs?cursor=1>; rel="next"' } });
+  await assert.rejects(training.listSavedJobs(), { code: "invalid" });
+});

@@ -83,8 +83,8 @@ export class Coordinator {
     }
   }
 
-  saved() {
-    return this.#http.json("GET", "/api/v1/jobs");
+  async saved() {
+    return (await this.#http.pages("/api/v1/jobs?limit=500")).flat();
   }
 
   /** What the server keeps for this person. */
@@ -103,6 +103,11 @@ export class Coordinator {
    */
   command(id, command, body = {}, method = "POST") {
     return this.#http.json(method, `/api/v1/jobs/${id}/${command}`, body);
+  }
+
+  /** The whole list. @param {string} id @param {string} path */
+  async list(id, path) {
+    return (await this.#http.pages(`/api/v1/jobs/${id}/${path}?limit=500`)).flat();
   }
 
   /** @param {string} id @param {string} path */

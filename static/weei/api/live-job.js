@@ -1,4 +1,5 @@
 /** The one job whose state this page shows, kept up to date: one that the person coordinates, or the one this browser takes part in. */
+import { retry } from "../net/http.js";
 import { CheckpointPages } from "./checkpoint-pages.js";
 
 /** @typedef {Record<string, any>} Json */
@@ -115,8 +116,10 @@ export class LiveJob {
   async #learn(followed, orders) {
     for (const order of new Set(orders)) {
       if (this.#told.orders.has(order)) continue;
-      const { chunkIds } = await this.#http.retried("GET", `${followed.chunks}${order === null ? "" : `?order=${order}`}`);
-      if (this.#followed === followed) this.#told.orders.set(order, chunkIds);
+      const query = `?limit=5000${order === null ? "" : `&order=${order}`}`;
+      const pages = await retry(() => this.#http.pages(`${followed.chunks}${query}`));
+      const ids = pages.flatMap(({ chunkIds }) => chunkIds);
+      if (this.#followed === followed) this.#told.orders.set(order, ids);
     }
   }
 

@@ -160,12 +160,16 @@ export class TrainingApi {
   }
 
   listInvitations() {
-    return this.#run(() => this.#coordinator.read(this.#jobId(), "invitations"));
+    return this.#run(() => this.#coordinator.list(this.#jobId(), "invitations"));
   }
 
   /** @param {string} id */
   revokeInvitation(id) {
-    return this.#run(() => this.#coordinator.command(this.#jobId(), `invitations/${encodeURIComponent(id)}/revoke`));
+    return this.#run(async () => {
+      const jobId = this.#jobId();
+      await this.#coordinator.command(jobId, `invitations/${encodeURIComponent(id)}/revoke`);
+      return this.#coordinator.list(jobId, "invitations");
+    });
   }
 
   /** @param {string} peerId */

@@ -80,6 +80,26 @@ export class Http {
    * @returns {Promise<any>} the JSON, or null for an empty answer
    */
   async json(method, path, body, signal) {
+    const { value } = await this.#answer(method, path, body, signal);
+    return value;
+  }
+
+  /** A list, page by page. @param {string} path @returns {Promise<any[]>} what each page holds, in order */
+  async pages(path) {
+    const found = [];
+    for (let next = /** @type {string | null} */ (path); next !== null; ) {
+      const page = await this.#answer("GET", next);
+      found.push(page.value);
+      next = page.next;
+    }
+    return found;
+  }
+
+  /**
+   * @param {string} method @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
+   * @returns {Promise<{value: any, next: string | null}>} `next`: where the list goes on
+   */
+  async #answer(method, path, body, signal) {
     const headers = { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...this.headers() };
     const response = await this.request(path, {
       method,
@@ -91,7 +111,8 @@ export class Http {
     const text = await response.text().catch(() => {
       throw new Unreachable("The connection broke while the server answered.");
     });
-    return text ? JSON.parse(text) : null;
+    const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("link") ?? "")?.[1] ?? null;
+    return { value: text ? JSON.parse(text) : null, next };
   }
 
   /**
