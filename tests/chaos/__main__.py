@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import random
 import shutil
 import signal
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import report
-from tests.chaos.installation import Installation
+from tests.chaos.installation import Installation, set_up_django
 from tests.chaos.schedule import draw
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -50,14 +49,6 @@ def main() -> int:
         print(report.as_failed_seed(summary), file=file)
     print(f"Again: make chaos SEED={options.seed} KILLS={options.kills} (kept in {FAILED_SEEDS.relative_to(ROOT)})")
     return 1
-
-
-def set_up_django(environment: dict[str, str]) -> None:
-    """For the checks, which ask the servers themselves."""
-    os.environ.update(environment, DJANGO_SETTINGS_MODULE="weei_site.settings")
-    import django
-
-    django.setup()
 
 
 def run(installation: Installation, folder: Path, options: argparse.Namespace) -> dict[str, Any]:

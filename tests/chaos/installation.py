@@ -4,6 +4,7 @@ them reached through links that can be made bad."""
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -25,7 +26,7 @@ from tests.stack.stack import Stack
 
 WAIT_SECONDS = 60
 STORE_MIB = 256
-FAKE_TIME = [Path(path) for path in ("/usr/lib", "/usr/lib64", "/usr/local/lib")]
+LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 # What was lost in a kill is found again sooner than in life, so that a run of a hundred kills stays short; leases and
 # the rules of gaps are as in life. Fake participants fail on purpose, which must not hold an item for ever.
 QUICK = {"SWEEP_SECONDS": "1", "MERGE_LEASE_SECONDS": "6", "ITEM_ERRORS": "1000", "LOG_LEVEL": "WARNING"}
@@ -200,21 +201,26 @@ class Clock:
     """The wall clock of all processes of the product, by libfaketime; waits go by the true, monotonic one."""
 
     def __init__(self, folder: Path) -> None:
-        found = [path for root in FAKE_TIME for path in root.glob("**/faketime/libfaketimeMT.so.1")]
-        self.why_not = "" if found else "libfaketime is not installed (Debian: apt-get install libfaketime)"
+        self.why_not = ""
+        self.environment: dict[str, str] = {}
         self._file = folder / "clock"
         self.set(0)
-        self.environment = (
-            {
-                "LD_PRELOAD": str(found[0]),
+        libraries = [path for root in LIBRARIES for path in root.glob("**/faketime/libfaketimeMT.so.1")]
+        compiler, sleep = shutil.which("gcc"), folder / "true_sleep.so"
+        if not libraries:
+            self.why_not = "libfaketime is not installed (Debian: apt-get install libfaketime)"
+        elif compiler is None:
+            self.why_not = "gcc, which makes the library beside libfaketime, is not installed"
+        else:
+            source = str(Path(__file__).with_name("true_sleep.c"))
+            subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(sleep), source], check=True)
+            self.environment = {
+                "LD_PRELOAD": f"{sleep}:{libraries[0]}",
                 "FAKETIME_TIMESTAMP_FILE": str(self._file),
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
                 "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DISABLE_SHM": "1",
             }
-            if found
-            else {}
-        )
 
     def set(self, seconds: int) -> None:
         """Away from the true time. Seen within a second."""
@@ -223,10 +229,27 @@ class Clock:
         second.replace(self._file)
 
 
-class Installation:
-    """Two machines: `first` with a web process and both workers, `second` with a web process."""
+def set_up_django(environment: dict[str, str]) -> None:
+    """For the checks, which ask the servers themselves."""
+    os.environ.update(environment, DJANGO_SETTINGS_MODULE="weei_site.settings")
+    import django
 
-    def __init__(self, stack: contextlib.ExitStack, folder: Path) -> None:
+    django.setup()
+    # That connections break is what is tried here.
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+
+
+class Installation:
+    """Two machines: `first` with a web process and both workers, `second` with those that are named."""
+
+    def __init__(
+        self,
+        stack: contextlib.ExitStack,
+        folder: Path,
+        *,
+        second: Sequence[str] = ("web",),
+        fake_clock: bool = True,
+    ) -> None:
         self.links = Links()
         stack.callback(self.links.close)
         self.postgres = Postgres()
@@ -257,10 +280,10 @@ class Installation:
             **common,
             "DATABASE_URL": self.postgres.url(database.port),
             "REDIS_URL": self.broker.url(queue.port),
-            **self.clock.environment,
+            **(self.clock.environment if fake_clock else {}),
         }
         self.first = stack.enter_context(Stack(environment, services=("web", "fast", "slow")))
-        self.second = stack.enter_context(Stack(environment, services=("web",)))
+        self.second = stack.enter_context(Stack(environment, services=second))
         for name, machine, port in (("web-a", self.first, fronts[0]), ("web-b", self.second, fronts[1])):
             self.links.add(name, machine.port, port)
 

