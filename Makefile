@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: demo run test test-full bench results lint install install-dev install-bench wasm clean
+.PHONY: demo run test test-full bench chaos soak results lint install install-dev install-bench wasm clean
 
 demo: install
 	@$(PY) -m weei_site.launch --demo
@@ -22,6 +22,13 @@ test-full: install-dev
 
 bench: install-bench
 	@$(PY) -m benchmarks
+
+# docs/reliability.md: faults by a seed against real processes, and hours of a swarm. SEED= KILLS= MINUTES= HOURS= PEERS=
+chaos: install-dev
+	@$(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(KILLS),--kills $(KILLS)) $(if $(MINUTES),--minutes $(MINUTES))
+
+soak: install-dev
+	@$(PY) -m tests.chaos.soak $(if $(SEED),--seed $(SEED)) $(if $(HOURS),--hours $(HOURS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(PEERS),--peers $(PEERS))
 
 # docs/results.md: the documented experiments again, from their seeds.
 results: install
