@@ -1,16 +1,9 @@
-"""The processes of an installation, for supervisor and for Docker Compose."""
+"""The processes of an installation, for supervisor."""
 
 import configparser
-import re
 import shlex
-from pathlib import Path
-
-import yaml
 
 from weei_site.launch import services
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-OURS = ("migrate", "web", "fast", "slow")
 
 
 def written(tmp_path, *chosen):
@@ -44,29 +37,3 @@ def test_the_web_server_guards_itself():
     options = dict(zip(command, command[1:], strict=False))
     assert options["--http"] == "weei_site.http_guard:GuardedHttp"
     assert options["--ws-per-message-deflate"] == "false" and int(options["--ws-max-size"]) == 65536
-
-
-def compose():
-    return yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-
-
-def test_compose_starts_what_the_launcher_starts():
-    chosen = {service.name: service for service in (services.web("0.0.0.0", 8000), *services.workers())}
-    for name, service in chosen.items():
-        command = shlex.split(service.command)
-        assert shlex.split(compose()["services"][name]["command"]) == ["python", *command[1:]]
-
-
-def test_compose_sets_only_variables_that_the_settings_read():
-    source = (ROOT / "weei_site/settings.py").read_text()
-    known = set(re.findall(r"""\benv(?:_list)?\("([A-Z0-9_]+)"|environ\.get\("([A-Z0-9_]+)"\)""", source))
-    names = {name for pair in known for name in pair if name}
-    for service in OURS:
-        environment = compose()["services"][service]["environment"]
-        assert environment and set(environment) <= names
-
-
-def test_compose_publishes_nothing_but_the_web_server():
-    published = {name: service.get("ports") for name, service in compose()["services"].items()}
-    assert [name for name, ports in published.items() if ports] == ["web"]
-    assert set(published) == {*OURS, "postgres", "redis"}

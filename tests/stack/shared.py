@@ -21,13 +21,14 @@ from tests.pg.server import database_url
 from tests.stack.ports import free_port
 
 WAIT_SECONDS = 30
-KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+KEYS = {"AWS_ACCESS_KEY_ID": "weei", "AWS_SECRET_ACCESS_KEY": "a-secret-of-the-store"}
 
 
 @contextlib.contextmanager
-def shared_environment() -> Iterator[dict[str, str]]:
-    """The variables that make several stacks one installation."""
-    with database_url() as database, redis_url() as broker, storage_url() as storage:
+def shared_environment(own_database: str = "") -> Iterator[dict[str, str]]:
+    """The variables that make several stacks one installation. `own_database`: the URL of a server of the caller's."""
+    database_here = contextlib.nullcontext(own_database) if own_database else database_url()
+    with database_here as database, redis_url() as broker, storage_url() as storage:
         yield {
             "DATABASE_URL": database,
             "REDIS_URL": broker,

@@ -69,7 +69,7 @@ class Stack:
 
     def __enter__(self) -> Stack:
         (self.folder / "run").mkdir(mode=0o700)
-        self.shell(SET_UP, port=self.port, host=self.host, services=self.services)
+        self.set_up()
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(self.folder / "run/supervisor.conf")]
         self._process = subprocess.Popen(command, env=self.environment, cwd=ROOT, preexec_fn=end_with_parent)
         try:
@@ -79,6 +79,10 @@ class Stack:
             self.__exit__()
             raise
         return self
+
+    def set_up(self) -> None:
+        """Migrate, and write supervisor's configuration."""
+        self.shell(SET_UP, port=self.port, host=self.host, services=self.services)
 
     def __exit__(self, *args: object) -> None:
         assert self._process is not None
