@@ -1,3 +1,3 @@
 """A headless participant of Weei training jobs."""
 
-__version__ = "0.1.0"
+from weei_client import __version__ as __version__

@@ -13,8 +13,8 @@ from weei_agent.joining import refusal_of
 from weei_agent.outcomes import AttemptFailed, Enough, Exit, Stop, first_error
 from weei_agent.readiness import REASON_CHARACTERS, Readiness
 from weei_agent.report import Live
-from weei_agent.server import Problem, Unreachable
 from weei_agent.state import Assignment, Job, PeerState
+from weei_client.server import Problem, Unreachable
 from weei_core.protocol import Welcome
 
 LIVE_SECONDS = 0.25

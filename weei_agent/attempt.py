@@ -10,12 +10,13 @@ from typing import Any
 
 from weei_agent.outcomes import AttemptFailed
 from weei_agent.report import Reporter
-from weei_agent.server import Server
 from weei_agent.snapshot import Measurements
 from weei_agent.state import Assignment, File, Job
 from weei_agent.trainer import Order, Progress, Trainer
 from weei_agent.transfer import Cache, WrongBytes
-from weei_agent.upload import Update, Upload, make_update
+from weei_agent.upload import Update, make_update
+from weei_client.server import Server
+from weei_client.tus import Upload
 from weei_core.errors import ModelError
 from weei_core.results import TrainResult
 
@@ -79,8 +80,7 @@ class Attempt:
     async def deliver(self, update: Update) -> bool:
         """Whether the server had it already. Raises `Problem` when the server refuses it."""
         self.delivering = True
-        self._tools.measurements.enter("uploading")
-        duplicate = await Upload(self._tools.server, update).send()
+        duplicate = await Upload(self._tools.server, update.weights, update.bytes, update.labels()).send()
         self._tools.measurements.enter("awaitingAggregation")
         return duplicate
 

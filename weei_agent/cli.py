@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from weei_agent import predicting
+from weei_agent import __version__, predicting
 from weei_agent.agent import Agent, Bounds
 from weei_agent.attempt import Tools
-from weei_agent.clock import SystemClock
 from weei_agent.connection import Timing
 from weei_agent.identity import IdentityStore
 from weei_agent.joining import (
@@ -24,14 +23,16 @@ from weei_agent.joining import (
     open_invitation,
     unless_silent,
 )
+from weei_agent.link import parse_link
 from weei_agent.options import Options, parse_options
 from weei_agent.outcomes import Enough, Exit, Stop, UnknownPeer
 from weei_agent.report import Reporter, make_reporter
-from weei_agent.server import Server, parse_link
 from weei_agent.snapshot import Measurements
 from weei_agent.state import Invitation
 from weei_agent.trainer import JailTrainer, Trainer
 from weei_agent.transfer import MIB, Cache
+from weei_client.clock import SystemClock
+from weei_client.server import Server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -180,6 +181,7 @@ class Session:
         timing = self._timing
         server = Server(
             self._link.origin,
+            program=f"weei-agent/{__version__}",
             clock=self._clock,
             first_retry=timing.first_retry,
             last_retry=timing.last_retry,

@@ -14,8 +14,8 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Origin
 
 from weei_agent.outcomes import Exit, Stop, UnknownPeer
-from weei_agent.server import Problem, Server, Unreachable
 from weei_agent.state import PeerState, read
+from weei_client.server import Problem, Server, Unreachable
 from weei_core import protocol
 from weei_core.errors import Invalid
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
 from weei_agent.identity import Identity, IdentityStore
+from weei_agent.link import Link
 from weei_agent.outcomes import Exit, Stop, UnknownPeer, first_error
-from weei_agent.server import Link, Problem, Server
 from weei_agent.state import Invitation, PeerState, read
+from weei_client import server as client
+from weei_client.server import Problem, Server, Silent
 from weei_core import js_json
 
 T = TypeVar("T")
@@ -123,17 +124,9 @@ def amount(size: int) -> str:
 
 async def unless_silent(server: Server, minutes: float, work: Awaitable[T]) -> T:
     """Await `work`, but raise `Stop` once the server was not heard for so long."""
-
-    async def watch() -> None:
-        while (left := minutes * 60 - server.waited()) > 0:
-            await asyncio.sleep(left)
-        raise Stop(Exit.UNREACHABLE, f"{server.origin} did not answer for {minutes:g} minutes; giving up.")
-
     try:
-        async with asyncio.TaskGroup() as group:
-            watcher = group.create_task(watch())
-            result = await work
-            watcher.cancel()
+        return await client.unless_silent(server, minutes * 60, work)
+    except Silent:
+        raise Stop(Exit.UNREACHABLE, f"{server.origin} did not answer for {minutes:g} minutes; giving up.") from None
     except BaseExceptionGroup as errors:
         raise first_error(errors) from None
-    return result

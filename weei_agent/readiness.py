@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from weei_agent.attempt import Tools
 from weei_agent.connection import Connection, Timing
 from weei_agent.outcomes import Exit, Stop
-from weei_agent.server import Problem
 from weei_agent.state import Job
 from weei_agent.transfer import WrongBytes
+from weei_client.server import Problem
 from weei_core.errors import Invalid, ModelError
 from weei_core.model_info import ModelInfo
 

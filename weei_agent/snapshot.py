@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from weei_agent import __version__
-from weei_agent.clock import Clock
 from weei_agent.state import Assignment, Job
+from weei_client.clock import Clock
 from weei_core.protocol import MAX_SNAPSHOT_METRICS, MAX_SNAPSHOT_TEXT
 
 UNKNOWN = "unknown"

@@ -11,12 +11,10 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
-import httpx
-
-from weei_agent.server import Server, Unreachable
 from weei_agent.state import File
+from weei_client.download import Download
+from weei_client.server import Server
 
 MIB = 1024 * 1024
 ABANDONED_SECONDS = 3600
@@ -94,51 +92,6 @@ class Cache:
 
     def _new_part(self) -> tuple[int, str]:
         return tempfile.mkstemp(dir=self._folder, suffix=".part")
-
-
-class Download:
-    """One file, hashed while it comes; `go_on` asks only for what is still missing."""
-
-    def __init__(self, server: Server, path: str, sink: IO[bytes], size: int) -> None:
-        self._server = server
-        self._path = path
-        self._sink = sink
-        self._size = size
-        self._done = 0
-        self._hash = hashlib.sha256()
-
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
-
-    async def go_on(self) -> None:
-        if self._done and self._done >= self._size:
-            return
-        headers = {"Accept-Encoding": "identity"}
-        if self._done:
-            headers["Range"] = f"bytes={self._done}-"
-        async with self._server.stream("GET", self._path, headers=headers) as response:
-            if response.status_code != 206:
-                self._start_again()
-            try:
-                async for block in response.aiter_bytes():
-                    self._take(block)
-                    if self._done > self._size:
-                        break  # wrong whatever it hashes to; it need not fill the disk
-            except httpx.TransportError as error:
-                raise Unreachable(str(error) or type(error).__name__) from error
-        self._sink.flush()
-
-    def _start_again(self) -> None:
-        self._sink.seek(0)
-        self._sink.truncate()
-        self._done = 0
-        self._hash = hashlib.sha256()
-
-    def _take(self, block: bytes) -> None:
-        self._server.heard()
-        self._sink.write(block)
-        self._hash.update(block)
-        self._done += len(block)
 
 
 def _is_whole(path: Path, file: File) -> bool:

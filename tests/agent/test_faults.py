@@ -5,9 +5,9 @@ import pytest
 
 from tests.agent.conftest import QUICK, FakeTrainer
 from tests.agent.fake_server import Refusal
-from weei_agent import upload
 from weei_agent.connection import Timing
 from weei_agent.outcomes import Exit
+from weei_client import tus
 from weei_core import protocol
 from weei_core.errors import ModelError
 
@@ -45,7 +45,7 @@ def test_an_upload_whose_answer_is_lost_is_sent_again_and_counts_once(server, ru
 
 
 def test_large_updates_go_on_from_where_they_were_cut(server, run, monkeypatch):
-    monkeypatch.setattr(upload, "SLICE_BYTES", 6)
+    monkeypatch.setattr(tus, "SLICE_BYTES", 6)
     server.lose_slices = 1
     stop, *_ = run()
     assert stop.code == Exit.COMPLETED

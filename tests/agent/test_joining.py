@@ -9,8 +9,8 @@ import pytest
 from tests.agent.fake_server import FakeServer, Refusal
 from weei_agent import joining
 from weei_agent.cli import main
+from weei_agent.link import Link, parse_link
 from weei_agent.outcomes import Exit, Stop
-from weei_agent.server import Link, parse_link
 from weei_agent.state import Invitation
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weei_agent.clock import SystemClock
 from weei_agent.snapshot import Measurements, environment
 from weei_agent.state import Assignment, Job
+from weei_client.clock import SystemClock
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "diagnostics.json").read_text())
 

@@ -6,33 +6,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 
-from weei_agent import __version__
-from weei_agent.clock import Clock
-from weei_agent.outcomes import Exit, Stop
+from weei_client.clock import Clock
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Link:
-    """An invitation: where, and the token that opens it (what stands behind the last "/" or "#")."""
-
-    origin: str
-    token: str
-
-
-def parse_link(text: str) -> Link:
-    parts = urlsplit(text.strip())
-    token = parts.fragment or parts.path.rstrip("/").rpartition("/")[2]
-    if parts.scheme not in ("http", "https") or not parts.hostname or not token:
-        raise Stop(Exit.USAGE, f"The link must be an invitation link, http(s)://<server>/…/<token>; found {text!r}.")
-    return Link(f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}", token)
 
 
 class Problem(Exception):
@@ -40,6 +20,7 @@ class Problem(Exception):
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         self.status = status
+        self.body = body
         self.code = str(body.get("code") or f"http_{status}")
         self.title = str(body.get("title") or f"The server answered with status {status}.")
         super().__init__(self.title)
@@ -61,17 +42,27 @@ def retry_delays(first: float, last: float) -> Iterator[float]:
         bound = min(2 * bound, last)
 
 
+class Silent(Exception):
+    """The server was not heard for as long as its caller wanted to wait."""
+
+
 class Server:
-    """Sends requests with this peer's token, and remembers when the server was last heard, by whatever way."""
+    """Sends requests with one token, and remembers when the server was last heard, by whatever way.
+
+    `program` is its name and version, for the server's log. A peer says that it belongs to the server's own origin
+    (docs/protocol.md); a program of a coordinator belongs to no page and says nothing.
+    """
 
     def __init__(
         self,
         origin: str,
         *,
+        program: str,
         clock: Clock,
         first_retry: float,
         last_retry: float,
         on_trouble: Callable[[str, float], None] = lambda reason, delay: None,
+        says_origin: bool = True,
     ) -> None:
         self.origin = origin
         self._clock = clock
@@ -79,7 +70,7 @@ class Server:
         self._on_trouble = on_trouble
         self._heard = (clock.monotonic(), clock.elapsed())
         self._gap = 0.0
-        headers = {"Origin": origin, "User-Agent": f"weei-agent/{__version__}"}
+        headers = {"User-Agent": program} | ({"Origin": origin} if says_origin else {})
         timeout = httpx.Timeout(30, connect=10, write=60)
         self._client = httpx.AsyncClient(base_url=origin, headers=headers, timeout=timeout)
 
@@ -159,6 +150,22 @@ class Server:
             await response.aclose()
 
 
+async def unless_silent(server: Server, seconds: float, work: Awaitable[T]) -> T:
+    """Await `work`, but raise `Silent` once the server was not heard for so long."""
+    asked = asyncio.ensure_future(work)
+    try:
+        while not asked.done():
+            left = seconds - server.waited()
+            if left <= 0:
+                raise Silent(f"{server.origin} did not answer for {seconds:g} seconds")
+            await asyncio.wait([asked], timeout=left)
+        return asked.result()
+    finally:
+        if not asked.done():
+            asked.cancel()
+            await asyncio.wait([asked])
+
+
 async def _check(response: httpx.Response) -> None:
     status = response.status_code
     if status < 300:
@@ -174,7 +181,7 @@ async def _check(response: httpx.Response) -> None:
     if status >= 500 and not problem:
         raise Unreachable(f"the server answered {status}")
     if status < 400:
-        raise Problem(status, {"title": f"The server sends this agent on to {response.headers.get('Location')}."})
+        raise Problem(status, {"title": f"The server sends this program on to {response.headers.get('Location')}."})
     try:
         body = response.json() if problem else {}
     except ValueError:

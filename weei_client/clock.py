@@ -1,4 +1,4 @@
-"""The agent's two clocks. Durations come from one that never jumps; only silence looks at both."""
+"""A program's two clocks. Durations come from one that never jumps; only silence looks at both."""
 
 from __future__ import annotations
 
