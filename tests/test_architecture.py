@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 APPS = ("checkpoints", "peers", "diagnostics", "jobs")
-PROGRAMS = (*APPS, "weei_core", "weei_agent", "weei_site", "reference_models")
+PROGRAMS = (*APPS, "weei_core", "weei_client", "weei_agent", "weei_cli", "weei_site", "reference_models")
 FRAMEWORKS = ("django", "channels", "celery", "ninja", "starlette", "uvicorn")
 EDGES = ("views", "consumers", "tasks", "api", "urls", "forms", "admin", "bytes", "management", "watching", "sockets")
 FILE_LINES, FUNCTION_LINES = 400, 60
@@ -83,21 +83,26 @@ def test_there_is_something_to_read():
 
 
 def test_the_shared_core_and_domains_know_no_framework():
-    paths = files("weei_core", "weei_agent") + layer("domain")
+    paths = files("weei_core", "weei_client", "weei_agent", "weei_cli") + layer("domain")
     assert offences(paths, lambda module: below(module, *FRAMEWORKS)) == []
 
 
 def test_the_shared_core_stands_alone():
-    assert offences(files("weei_core"), lambda module: below(module, *APPS, "weei_site", "weei_agent")) == []
+    others = (*APPS, "weei_site", "weei_client", "weei_agent", "weei_cli")
+    assert offences(files("weei_core"), lambda module: below(module, *others)) == []
 
 
-def test_the_agent_knows_the_shared_core_only():
-    assert offences(files("weei_agent"), lambda module: below(module, *APPS, "weei_site")) == []
+def test_the_agent_and_the_command_line_know_the_core_and_the_client_only():
+    others = {"weei_client": ("weei_agent", "weei_cli"), "weei_agent": ("weei_cli",), "weei_cli": ("weei_agent",)}
+    for program, unknown in others.items():
+        assert offences(files(program), lambda m, unknown=unknown: below(m, *APPS, "weei_site", *unknown)) == []
 
 
 def test_domains_know_the_shared_core_and_domains_only():
+    others = (*APPS, "weei_site", "weei_client", "weei_agent", "weei_cli")
+
     def forbidden(module):
-        return below(module, *APPS, "weei_site", "weei_agent") and not of_layer(module, "domain")
+        return below(module, *others) and not of_layer(module, "domain")
 
     assert offences(layer("domain"), forbidden) == []
 

@@ -1,0 +1,5 @@
+import sys
+
+from weei_cli.main import main
+
+sys.exit(main())
