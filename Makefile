@@ -44,7 +44,8 @@ install: $(VENV)/.runtime
 
 install-dev: $(VENV)/.dev
 
-# What `make bench` compares with: PyTorch, TensorFlow.js. WEEI_BENCH_PYTHON may name another Python that has PyTorch.
+# What `make bench` compares with: PyTorch, Flower, TensorFlow.js. WEEI_BENCH_PYTHON may name another Python that has the
+# first two.
 install-bench: $(VENV)/.bench
 
 # Each failure is one sentence. A half-made environment is removed, so that the next run begins anew.
@@ -67,8 +68,9 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev requirements-bench.txt benchmarks/package-lock.json
-	@echo "Installing what the benches compare with into $(VENV) and benchmarks/node_modules (once, some gigabytes) …"
-	@test -n "$$WEEI_BENCH_PYTHON" || $(PY) weei_site/launch/install.py requirements-bench.txt
+	@echo "Installing what the benches compare with into $(VENV)/bench and benchmarks/node_modules (once, some gigabytes) …"
+	@test -n "$$WEEI_BENCH_PYTHON" || { $(PYTHON) -m venv $(VENV)/bench && \
+	  $(VENV)/bench/bin/python weei_site/launch/install.py requirements-bench.txt; }
 	@npm ci --prefix benchmarks --ignore-scripts --no-audit --no-fund --silent || \
 	  { echo "TensorFlow.js could not be installed. The benches need npm of Node 20.19 or later."; exit 1; }
 	@touch $@

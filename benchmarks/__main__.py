@@ -1,24 +1,43 @@
 """`make bench`: one line of JSON for each figure; the exit code is 1 when one misses its goal.
 
-`python -m benchmarks NAME …` runs some of them only. Run them on a machine that does nothing else.
+`python -m benchmarks NAME …` runs some of them only. Either way their figures go to benchmarks/latest.json and into the
+table of docs/performance.md. Run them on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 
-from benchmarks import cartpole, cartpole_rounds, diagnostics_fanout, memory, training_browser, training_hosts
-from benchmarks.measured import Figure
+from benchmarks import (
+    aggregation,
+    aggregation_durable,
+    cartpole,
+    cartpole_rounds,
+    diagnostics_fanout,
+    growth,
+    latest,
+    memory,
+    report,
+    training_browser,
+    training_hosts,
+    upload,
+)
+from benchmarks.measured import Figure, NotMeasured
 
 BENCHES: Mapping[str, Callable[[], Iterator[Figure]]] = {
+    "aggregation": aggregation.measure,
+    "aggregation_durable": aggregation_durable.measure,
     "cartpole": cartpole.measure,
     "cartpole_rounds": cartpole_rounds.measure,
     "diagnostics_fanout": diagnostics_fanout.measure,
+    "growth": growth.measure,
     "memory": memory.measure,
     "training_browser": training_browser.measure,
     "training_hosts": training_hosts.measure,
+    "upload": upload.measure,
 }
 
 
@@ -30,10 +49,25 @@ def main() -> int:
         parser.error(f"there is no bench {', '.join(unknown)}; the benches are {', '.join(BENCHES)}")
     missed = 0
     for name in names:
-        for measured in BENCHES[name]():
-            print(measured.line, flush=True)
-            missed += measured.missed
+        figures: list[Figure] = []
+        for figure in _measured(name):
+            print(figure.line, flush=True)
+            missed += figure.missed
+            figures.append(figure)
+        latest.record(name, figures)
+    latest.forget_all_but(list(BENCHES))
+    report.main()
     return 1 if missed else 0
+
+
+def _measured(name: str) -> Iterator[Figure]:
+    """The figures of a bench. One that breaks down says so in its own place, and the others go on."""
+    try:
+        yield from BENCHES[name]()
+    except Exception as error:
+        traceback.print_exc()
+        first_line = str(error).partition("\n")[0][:200]
+        yield NotMeasured(name, f"The bench broke down: {first_line or type(error).__name__}")
 
 
 if __name__ == "__main__":

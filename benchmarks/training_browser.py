@@ -1,8 +1,8 @@
 """`training_browser`: tokens per second of the transformer's training in a Worker of Chromium, beside PyTorch on one
 thread and beside TensorFlow.js in the same Chromium. Peers compute the same losses, or the bench ends with an error.
 
-PyTorch is looked for in the interpreter that WEEI_BENCH_PYTHON names, else in this one; TensorFlow.js in
-benchmarks/node_modules. `make install-bench` installs both.
+PyTorch is looked for where `benchmarks.peers` says; TensorFlow.js in benchmarks/node_modules. `make install-bench`
+installs both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from benchmarks.chromium import answer_of_page
 from benchmarks.measured import Figure, Measured, NotMeasured
+from benchmarks.peers import Absent, peer_python
 from benchmarks.training_load import REPEATS, STEPS, WARM_UP, check_losses, description, load, rate
 
 HERE = Path(__file__).parent
@@ -26,10 +26,6 @@ TORCH_GOAL = 1.0
 TENSORFLOW_GOAL = 5
 TENSORFLOW_STEPS = {"wasm": 5, "cpu": 2}
 """The first of them warms up."""
-
-
-class Absent(Exception):
-    """What a peer needs and does not find, in one sentence."""
 
 
 def measure() -> Iterator[Figure]:
@@ -63,11 +59,7 @@ def _torch_or_none() -> tuple[str, list[float]] | NotMeasured:
 
 def torch_rates() -> tuple[str, list[float]]:
     """PyTorch's version and its tokens per second."""
-    python = os.environ.get("WEEI_BENCH_PYTHON") or sys.executable
-    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
-        raise Absent(
-            "PyTorch is not installed: run `make install-bench`, or name its interpreter in WEEI_BENCH_PYTHON."
-        )
+    python = peer_python("torch", "PyTorch")
     with tempfile.TemporaryDirectory(prefix="weei-bench-") as folder:
         task, weights = Path(folder, "task.json"), Path(folder, "weights.bin")
         task.write_text(json.dumps(description()))

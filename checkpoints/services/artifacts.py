@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 INLINE_BYTES = INLINE_WEIGHT_BYTES
 """What is at most so long lies in its row, and can ride in a message."""
+SYNC_SECONDS = 0.02
+"""How long a disk may rest while a large file is written; most merges are over before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,32 @@ def artifact_new_file() -> Iterator[NewFile]:
     """A temporary file on the store's file system, gone at the end whether it was committed or not."""
     with store().temporary() as path, path.open("w+b") as file:
         yield NewFile(path, file)
+
+
+@contextmanager
+def synced_meanwhile(*files: NewFile) -> Iterator[None]:
+    """While the block writes to the files, let the disk write too: at the end little is left to wait for."""
+    done = threading.Event()
+    failed: list[OSError] = []
+
+    def work() -> None:
+        try:
+            while not done.wait(SYNC_SECONDS):
+                for file in files:
+                    os.fdatasync(file.file.fileno())
+        except OSError as error:
+            # The kernel tells of a failed write once, so that the last sync would not hear of it.
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="sync")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+    if failed:
+        raise failed[0]
 
 
 def artifact_get(sha256: str) -> Artifact:

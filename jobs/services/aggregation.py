@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
-from checkpoints.services.artifacts import artifact_new_file, artifact_source, job_artifact_add
+from checkpoints.services.artifacts import artifact_new_file, artifact_source, job_artifact_add, synced_meanwhile
 from jobs.domain.progress import Progress, trained_share
 from jobs.domain.rounds import After
 from jobs.models import Attempt, Job, Round, Slot
@@ -117,7 +117,8 @@ def merge_slots(at: Round, slots: Sequence[tuple[Slot, Attempt]]) -> Merged:
     """Files in, one or two content-addressed files out."""
     clock = PhaseClock()
     with artifact_new_file() as weights_out, artifact_new_file() as state_out:
-        result = merge_into(at, slots, weights_out.file, state_out.file)
+        with synced_meanwhile(weights_out, state_out):
+            result = merge_into(at, slots, weights_out.file, state_out.file)
         merging, now = clock.finished(settings_in(at.job, at.settings_text).aggregation.method), timezone.now()
         return Merged(
             result,

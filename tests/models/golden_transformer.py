@@ -1,6 +1,6 @@
 """Write `golden_transformer.json`: what PyTorch makes of a small transformer, in float64.
 
-Run `python -m tests.models.golden_transformer` where PyTorch is installed (requirements-bench.txt); the tests need
+Run `python -m tests.models.golden_transformer` where PyTorch is installed beside requirements-dev.txt; the tests need
 only the file. The module under test is not involved: sizes, start and records are below, the order of the records in an
 epoch is that of the integer generator in test_digits_reference.py.
 """

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import cartpole, cartpole_rounds, chromium
-from benchmarks.measured import Duration, Measured
+from benchmarks import cartpole, cartpole_rounds, chromium, latest, report
+from benchmarks.measured import Compared, Duration, Measured, NotMeasured, Rate
 
 
 def test_a_figure_is_one_line_of_json():
@@ -23,8 +23,17 @@ def test_a_figure_is_one_line_of_json():
     }
 
 
+@pytest.fixture
+def results(monkeypatch, tmp_path):
+    """The results and the page of a checkout that is not this one."""
+    monkeypatch.setattr(latest, "FILE", tmp_path / "latest.json")
+    monkeypatch.setattr(report, "PAGE", tmp_path / "performance.md")
+    report.PAGE.write_text(f"before\n{report.BEGIN}{report.END}\nafter\n")
+    return latest.read
+
+
 @pytest.mark.parametrize(("value", "code"), [(100.0, 0), (99.0, 1)])
-def test_the_exit_code_says_whether_a_figure_missed_its_goal(monkeypatch, capsys, value, code):
+def test_the_exit_code_says_whether_a_figure_missed_its_goal(monkeypatch, capsys, results, value, code):
     figures = iter([Measured("speed", value, "steps/s", "the other", 2.0, 50)])
     monkeypatch.setattr(command, "BENCHES", {"one": lambda: figures})
     monkeypatch.setattr(sys, "argv", ["bench", "one"])
@@ -39,6 +48,77 @@ def test_a_duration_misses_when_it_is_longer_than_its_goal_or_never_ended(value,
     measured = Duration("time", value, "ms", goal)
     assert measured.missed == missed
     assert json.loads(measured.line)["ratio"] is None
+
+
+@pytest.mark.parametrize(("value", "missed"), [(1.5, False), (1.6, True)])
+def test_where_less_is_better_a_ratio_misses_above_its_goal(value, missed):
+    assert Compared("time", value, "ms", "the smaller", 1.0, 1.5).missed == missed
+
+
+@pytest.mark.parametrize(("value", "goal", "missed"), [(20.0, 20, False), (19.9, 20, True), (None, None, True)])
+def test_a_rate_misses_below_its_goal_or_when_it_never_came(value, goal, missed):
+    assert Rate("rounds", value, "rounds/s", goal).missed == missed
+
+
+def test_every_kind_of_figure_is_printed_with_the_same_members():
+    figures = [
+        Measured("a", 1.0, "s", "peer", 2.0),
+        Compared("b", 1.0, "s", "peer", 2.0),
+        Duration("c", 1.0, "s"),
+        Rate("d", 1.0, "1/s"),
+        NotMeasured("e", "It is not installed."),
+    ]
+    members = ["name", "value", "unit", "peer", "peer_value", "ratio", "goal"]
+    assert [list(json.loads(figure.line)) for figure in figures] == [members] * len(figures)
+
+
+def test_a_bench_replaces_its_own_figures_and_keeps_those_of_the_others(results):
+    latest.record("one", [Rate("one_a", 1.0, "1/s"), Rate("one_b", 1.0, "1/s")])
+    latest.record("two", [Rate("two", 2.0, "1/s")])
+    latest.record("one", [Rate("one_a", 3.0, "1/s", 4)])
+    found = {figure["name"]: figure for figure in results()["figures"]}
+    assert {name: figure["value"] for name, figure in found.items()} == {"one_a": 3.0, "two": 2.0}
+    assert (found["one_a"]["missed"], found["two"]["missed"]) == (True, False)
+    assert results()["machine"]["cores"] and results()["versions"]["python"]
+    latest.forget_all_but(["two"])
+    assert [figure["name"] for figure in results()["figures"]] == ["two"]
+
+
+def test_figures_of_another_machine_are_not_kept_beside_those_of_this_one(monkeypatch, results):
+    latest.record("one", [Rate("one", 1.0, "1/s")])
+    monkeypatch.setattr(latest, "machine", lambda: {"cpu": "another", "cores": 1, "memoryGiB": 1, "kernel": "x"})
+    latest.record("two", [Rate("two", 1.0, "1/s")])
+    assert [figure["name"] for figure in results()["figures"]] == ["two"]
+
+
+def test_a_bench_that_breaks_down_says_so_and_the_others_go_on(monkeypatch, capsys, results):
+    def broken():
+        yield Rate("first", 1.0, "1/s")
+        raise OSError("no space left\nsecond line")
+
+    monkeypatch.setattr(command, "BENCHES", {"one": broken, "two": lambda: iter([Rate("two", 1.0, "1/s")])})
+    monkeypatch.setattr(sys, "argv", ["bench"])
+    assert command.main() == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["name"] for line in lines] == ["first", "one", "two"]
+    assert lines[1]["peer"] == "The bench broke down: no space left"
+    page = report.PAGE.read_text()
+    assert page.startswith("before\n") and page.endswith("\nafter\n") and "| `two` | 1 1/s |" in page
+
+
+def test_the_table_of_the_page_is_what_the_last_runs_measured():
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert report.BEGIN in page and report.END in page
+    assert report.rendered(page, latest.read()) == page, "run python -m benchmarks.report"
+
+
+def test_every_bench_has_figures_on_the_page():
+    assert {figure["bench"] for figure in latest.read()["figures"]} == set(command.BENCHES)
+
+
+def test_every_miss_has_its_reason_and_only_a_miss_has_one():
+    missed = {figure["name"] for figure in latest.read()["figures"] if figure["missed"]}
+    assert missed == set(report.REASONS)
 
 
 def test_a_round_is_divided_by_what_its_agents_say():
