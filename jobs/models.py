@@ -334,6 +334,8 @@ class Attempt(models.Model):
     state = models.CharField(max_length=8, choices=State.choices, default=State.LIVE)
     started_at = models.DateTimeField()
     deadline = models.DateTimeField(help_text="When the slot's time is up, whatever happens")
+    training_at = models.DateTimeField(null=True, help_text="When its peer was first heard training, if it was")
+    uploading_at = models.DateTimeField(null=True, help_text="When the accepted update began to come")
     finished_at = models.DateTimeField(null=True)
     sha256 = models.CharField(max_length=64, blank=True)
     unique_examples = models.BigIntegerField(default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, compare, create, pages, panels, people, play
+from jobs.views import actions, compare, create, pages, panels, people, play, rounds
 
 urlpatterns = [
     path("jobs/", pages.job_list, name="job-list"),
@@ -22,6 +22,8 @@ urlpatterns = [
     path("jobs/<uuid:job_id>/play/newest", play.play_files, name="job-play-newest"),
     path("jobs/<uuid:job_id>/play/<int:round_no>", play.play_files, name="job-play-files"),
     path("jobs/<uuid:job_id>/manifest", pages.job_manifest, name="job-manifest"),
+    path("jobs/<uuid:job_id>/rounds/", rounds.job_rounds, name="job-rounds"),
+    path("jobs/<uuid:job_id>/rounds/<int:round_no>/", rounds.job_round, name="job-round"),
     path("jobs/<uuid:job_id>/checkpoints/", pages.job_checkpoints, name="job-checkpoints"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/", pages.job_checkpoint, name="job-checkpoint"),
     path("jobs/<uuid:job_id>/checkpoints/<int:round_no>/validate", actions.job_validate, name="job-validate"),

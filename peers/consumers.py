@@ -1,6 +1,7 @@
 """The websocket of a peer. Messages are hints: one dirty flag, never a queue; what is sent is read anew each time.
 
-Writes to the database happen at hello only; heartbeats are gathered (peers/services/presence.py).
+Writes to the database happen at hello, and once for each attempt that is heard training; heartbeats are gathered
+(peers/services/presence.py).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
-from diagnostics.domain.snapshot import clean_snapshot
+from diagnostics.domain.snapshot import clean_snapshot, training_attempt
 from diagnostics.live import go_on_above, last_sequence, snapshot_put
 from jobs.selectors.peer_state import peer_state
 from jobs.services.participants import peer_hello
+from jobs.services.updates import attempt_trains
 from peers.models import Peer
 from peers.outbox import job_group, peer_group
 from peers.services.presence import heartbeats
@@ -52,6 +54,7 @@ class PeerConsumer(JsonSocket):
         self.trains = False
         self._changed = asyncio.Event()
         self._snapshot: dict[str, Any] | None = None
+        self._heard_training: UUID | None = None
         self._snapshot_came = asyncio.Event()
         self._sequence = 0
         self._job_id: str | None = None
@@ -189,7 +192,18 @@ class PeerConsumer(JsonSocket):
             self._snapshot_came.clear()
             if self._snapshot is not None:
                 await in_cache(snapshot_put, peer.pk, self._snapshot, job_id=self._job_id or NO_JOB)
+                await self._note_training(peer, self._snapshot)
             await asyncio.sleep(SNAPSHOT_GAP_SECONDS)
+
+    async def _note_training(self, peer: Peer, snapshot: dict[str, Any]) -> None:
+        attempt_id = training_attempt(snapshot)
+        if attempt_id is None or attempt_id == self._heard_training:
+            return
+        self._heard_training = attempt_id
+        try:
+            await in_database(attempt_trains, peer=peer, attempt_id=attempt_id, now=timezone.now())
+        except (OperationalError, InterfaceError) as error:
+            logger.warning("the beginning of a training was not noted: %s", error)
 
     async def _follow(self, job_id: UUID | None) -> None:
         """Tell about a job that the signed-in person coordinates, instead of the one before."""

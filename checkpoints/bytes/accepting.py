@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sender:
-    """Exactly one of the two."""
+    """Exactly one of the first two."""
 
     peer: Peer | None = None
     owner_id: int | None = None
+    began: datetime = field(default_factory=timezone.now, compare=False)
+    """When the first byte of the upload was announced."""
 
     @property
     def peer_id(self) -> UUID | None:
@@ -74,7 +77,7 @@ def find(request: Request, upload_id: UUID) -> tuple[Upload, Sender]:
     for sender in _senders(request):
         upload = upload_find(upload_id, owner_id=sender.owner_id, peer_id=sender.peer_id)
         if upload is not None:
-            return upload, sender
+            return upload, replace(sender, began=upload.created)
     raise NotFound("There is no such upload of yours; begin it anew.", field="upload")
 
 
@@ -119,7 +122,11 @@ def accept(declared: Declared, sender: Sender, digest: Digest | None, artifact: 
         return False
     assert sender.peer is not None and declared.attempt_id is not None
     return update_accept(
-        peer=sender.peer, attempt_id=declared.attempt_id, artifact=artifact, report_text=declared.report_text
+        peer=sender.peer,
+        attempt_id=declared.attempt_id,
+        artifact=artifact,
+        report_text=declared.report_text,
+        uploading_at=sender.began,
     )
 
 

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from weei_core.errors import Invalid
 from weei_core.protocol import MAX_SNAPSHOT_METRICS, MAX_SNAPSHOT_TEXT
@@ -162,3 +163,14 @@ def _assignment(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict) or _text(value.get("jobId")) in ("", UNKNOWN):
         return None
     return _members(value, ASSIGNMENT)
+
+
+def training_attempt(snapshot: dict[str, Any]) -> UUID | None:
+    """The attempt that a cleaned snapshot is training for."""
+    assignment = snapshot["assignment"]
+    if snapshot["stage"] != "training" or not isinstance(assignment, dict):
+        return None
+    try:
+        return UUID(assignment["attemptId"])
+    except ValueError:
+        return None

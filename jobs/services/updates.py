@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -73,8 +74,16 @@ def _known(attempt: Attempt, sha256: str) -> bool:
     return True
 
 
-def update_accept(*, peer: Peer, attempt_id: UUID, artifact: Artifact | NewArtifact, report_text: str) -> bool:
-    """Count the update once. True: it was accepted before. Hash, length and finiteness were checked by the caller."""
+def update_accept(
+    *,
+    peer: Peer,
+    attempt_id: UUID,
+    artifact: Artifact | NewArtifact,
+    report_text: str,
+    uploading_at: datetime | None = None,
+) -> bool:
+    """Count the update once. True: it was accepted before. Hash, length and finiteness were checked by the caller.
+    `uploading_at` is when its bytes began to come, as far as the caller knows."""
     attempt = attempt_of(peer, attempt_id)
     if _known(attempt, artifact.sha256):
         return True
@@ -84,7 +93,7 @@ def update_accept(*, peer: Peer, attempt_id: UUID, artifact: Artifact | NewArtif
         update_refused(peer=peer, attempt_id=attempt_id, error=error)
         raise
     with transaction.atomic():
-        if not _receive(attempt, artifact, report):
+        if not _receive(attempt, artifact, report, uploading_at):
             attempt.refresh_from_db()
             return _known(attempt, artifact.sha256)
         now = timezone.now()
@@ -97,7 +106,9 @@ def update_accept(*, peer: Peer, attempt_id: UUID, artifact: Artifact | NewArtif
     return False
 
 
-def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateReport) -> bool:
+def _receive(
+    attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateReport, uploading_at: datetime | None
+) -> bool:
     """The compare-and-swap of the attempt and its round's counters. False: another outcome was first."""
     now = timezone.now()
     weight = report.unique_examples
@@ -106,6 +117,7 @@ def _receive(attempt: Attempt, artifact: Artifact | NewArtifact, report: UpdateR
         sha256=artifact.sha256,
         unique_examples=weight,
         report_text=_stored(report),
+        uploading_at=uploading_at,
         finished_at=now,
     )
     if moved != 1:
@@ -178,3 +190,9 @@ def attempt_failed(*, peer: Peer, attempt_id: UUID, reason: str) -> None:
     attempt = attempt_of(peer, attempt_id)
     said = module_error_text(reason, operation="train", model_id=attempt.slot.round.job.model_id)
     attempt_end(attempt_id, state=Attempt.State.FAILED, reason=said, now=timezone.now())
+
+
+def attempt_trains(*, peer: Peer, attempt_id: UUID, now: datetime) -> None:
+    """The peer was heard training for the first time: for the timeline of the round only, nothing is decided by it."""
+    mine = Attempt.objects.filter(pk=attempt_id, peer=peer, state=Attempt.State.LIVE, training_at=None)
+    mine.update(training_at=now)

@@ -172,6 +172,9 @@ STATE_WORDS = {
     "uploading": ("Uploading", "accent"),
     "awaitingAggregation": ("Waiting for the merge", "accent"),
     "error": ("Error", "bad"),
+    "merging": ("Merging", "accent"),
+    "done": ("Done", ""),
+    "replaced": ("Started again", ""),
 }
 _MOVING = frozenset({"training", "running", "updateReady", "uploading", "receiving", "preparing"})
 

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET
 
 from checkpoints.models import Checkpoint
 from jobs.models import Job
-from jobs.selectors import diagnosis, pages, status
+from jobs.selectors import diagnosis, pages, status, timeline
 from jobs.selectors.access import job_for_owner
 from jobs.selectors.kind import kind_of
 from jobs.selectors.people import people_view
@@ -55,6 +55,10 @@ def _diagnostics(job: Job, now: datetime) -> Context:
     return {"diagnostics": diagnosis.diagnosis(status.participants(job, now), kind_of(job).units_in_text)}
 
 
+def _rounds(job: Job, now: datetime) -> Context:
+    return {"page": timeline.round_page(job, now, limit=timeline.NEWEST_ROUNDS)}
+
+
 def _events(job: Job, now: datetime) -> Context:
     return {"events": pages.recent_events(job)}
 
@@ -64,6 +68,7 @@ PANELS: dict[str, Callable[[Job, datetime], Context]] = {
     "overview": _overview,
     "people": _people,
     "checkpoints": _checkpoints,
+    "rounds": _rounds,
     "invitations": _invitations,
     "diagnostics": _diagnostics,
     "events": _events,

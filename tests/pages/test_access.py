@@ -4,7 +4,9 @@ from uuid import uuid4
 
 import pytest
 from django.urls import get_resolver, reverse
+from django.utils import timezone
 
+from jobs.models import Round
 from jobs.urls import urlpatterns
 from jobs.views.panels import PANELS
 from tests.pages import factories
@@ -27,6 +29,8 @@ PAGES: dict[str, tuple[str, dict[str, object], bool]] = {
     "job-play": ("get", {}, True),
     "job-play-newest": ("get", {}, True),
     "job-play-files": ("get", {"round_no": 0}, True),
+    "job-rounds": ("get", {}, True),
+    "job-round": ("get", {"round_no": 1}, True),
     "job-checkpoints": ("get", {}, True),
     "job-checkpoint": ("get", {"round_no": 0}, True),
     "job-validate": ("post", {"round_no": 0}, True),
@@ -41,6 +45,14 @@ PAGES: dict[str, tuple[str, dict[str, object], bool]] = {
     "participant-action": ("post", {"peer_id": uuid4(), "action": "pause"}, True),
 }
 OF_A_JOB = [name for name, (_, _, of_a_job) in PAGES.items() if of_a_job]
+
+
+@pytest.fixture
+def job(job):
+    """With a round that was made."""
+    texts = {"settings_text": job.settings_text, "start_weights": "0" * 64}
+    Round.objects.create(job=job, number=1, state="done", opened_at=timezone.now(), done_at=timezone.now(), **texts)
+    return job
 
 
 def address(name, job):

@@ -141,6 +141,8 @@ PAGES: dict[str, tuple[dict, str, dict]] = {
     "job-play": (OWNER_PAGE, "get", {}),
     "job-play-newest": (OWNER_PAGE, "get", {}),
     "job-play-files": (OWNER_PAGE, "get", {}),
+    "job-rounds": (OWNER_PAGE, "get", {}),
+    "job-round": (OWNER_PAGE, "get", {"round_no": 1}),
     "job-checkpoints": (OWNER_PAGE, "get", {}),
     "job-checkpoint": (OWNER_PAGE, "get", {}),
     "job-validate": (OWNER_PAGE, "post", {}),

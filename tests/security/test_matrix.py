@@ -17,7 +17,7 @@ from checkpoints.bytes.app import ROUTES as BYTES_ROUTES
 from checkpoints.bytes.app import application as bytes_application
 from checkpoints.models import JobArtifact
 from checkpoints.services.artifacts import artifact_put_bytes, job_artifact_add
-from jobs.models import JobDraft, Package, PackageFile, Requeued
+from jobs.models import JobDraft, Package, PackageFile, Requeued, Round
 from peers.models import Invitation
 from tests.api.world import Caller, World, link_of
 from tests.checkpoints.asgi import call
@@ -68,6 +68,8 @@ class Target:
         item = Requeued.objects.create(
             job=job, position=0, record_start=7, record_count=1, whole=False, chunk_index=0, held=True, errors=3
         )
+        made = {"state": "done", "settings_text": "{}", "start_weights": "0" * 64, "opened_at": timezone.now()}
+        Round.objects.get_or_create(job=job, number=1, defaults=made)
         token = link_of(job, uses=9)
         self.names = {
             "job_id": job.pk,
