@@ -91,7 +91,9 @@ class Part:
 @cache
 def _migrations() -> frozenset[tuple[str, str]]:
     """What this version of the program expects the database to have; the files do not change while it runs."""
-    return frozenset(MigrationLoader(None, ignore_no_initial=True).disk_migrations)
+    loader = MigrationLoader(None, load=False)
+    loader.load_disk()
+    return frozenset(loader.disk_migrations)
 
 
 def look_at_database() -> None:

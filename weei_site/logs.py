@@ -43,13 +43,17 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
+def _one_line(text: str) -> str:
+    return visible(text).replace("\n", "\\n")
+
+
 class LineFormatter(logging.Formatter):
     """`time LEVEL logger message [job=… round=…]`; what follows of a traceback is indented, so that no line of it looks
     like the beginning of another record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = visible(scrubbed(record.getMessage())).replace("\n", "\\n")
-        fields = " ".join(f"{name}={visible(value)}" for name, value in log_context.current().items())
+        message = _one_line(scrubbed(record.getMessage()))
+        fields = " ".join(f"{name}={_one_line(value)}" for name, value in log_context.current().items())
         line = f"{self.formatTime(record)} {record.levelname} {record.name} {message}{f' [{fields}]' if fields else ''}"
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)

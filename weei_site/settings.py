@@ -245,7 +245,8 @@ LOGGING = {
         "httpx": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # uvicorn has set up a format of its own by now.
+        # uvicorn has set up a format of its own by now, and --no-access-log, which naming its parent would undo.
         "uvicorn": {"handlers": [], "propagate": True},
+        "uvicorn.access": {"handlers": [], "propagate": False},
     },
 }
