@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,10 @@ def run(installation: Installation, folder: Path, options: argparse.Namespace) -
                 if not outcome.not_run and outcome.recovery_seconds is None:
                     break
             report.end(summary, chaos.finish(), chaos.figures(), time.monotonic() - since)
+        except Exception as error:
+            # A seed that breaks the run itself is one to look at, too.
+            traceback.print_exc()
+            report.end(summary, {"run": [repr(error)]}, chaos.figures(), time.monotonic() - since)
         finally:
             keep_logs(installation, options.seed)
     return summary

@@ -194,9 +194,12 @@ def _lists(job: Job, since: int, chunk_ids: dict[int, str]) -> list[str]:
     told = []
     for made in Checkpoint.objects.filter(job=job, round__gte=since).select_related("pass_order"):
         lists = chunk_lists(progress_from(made.progress_text), order_of(made.pass_order, len(chunk_ids)), chunk_ids)
-        remaining = {str(lists.work_items[i]["sourceChunkId"]) if i in lists.work_items else i for i in lists.remaining}
-        if sorted([*lists.trained, *remaining]) != sorted(chunk_ids.values()):
-            told.append(f"checkpoint {made.round}: {len(lists.trained)} chunks trained, {len(remaining)} remain")
+        whole = [item for item in lists.remaining if item not in lists.work_items]
+        cut = {str(part["sourceChunkId"]) for part in lists.work_items.values()}
+        if sorted([*lists.trained, *whole, *cut]) != sorted(chunk_ids.values()):
+            told.append(
+                f"checkpoint {made.round}: {len(lists.trained)} chunks trained, {whole} and parts of {cut} remain"
+            )
     return told
 
 

@@ -27,17 +27,23 @@ class Outsider:
         self._headers = {"Authorization": f"Bearer {made['token']}"}
 
     def denied(self, urls: Iterable[str], paths: Iterable[str]) -> list[str]:
-        """I7: one sentence for each answer that is no refusal. No answer at all is none either."""
+        """I7: one sentence for each answer that is no refusal."""
         told = []
         paths = list(paths)
         for url in urls:
             with httpx.Client(base_url=url, timeout=30) as client:
                 for path in paths:
                     for who, headers in (("a stranger", {}), ("a peer of no job", self._headers)):
-                        answer = client.get(path, headers=headers)
-                        if answer.status_code not in (401, 403, 404):
-                            told.append(f"{who} got {answer.status_code} for {path} at {url}")
+                        status = client.get(path, headers=headers).status_code
+                        if status not in (401, 403, 404):
+                            told.append(f"{who} got {status} for {path} at {url}")
         return told
+
+
+def serves(url: str) -> bool:
+    with contextlib.suppress(httpx.TransportError):
+        return httpx.get(f"{url}/sign-in/", timeout=5).status_code < 500
+    return False
 
 
 def bad_statuses(statuses: Mapping[str, int]) -> list[str]:

@@ -1,6 +1,6 @@
 """The summary of chaos and soak runs: as JSON, as text, and as the tables of docs/reliability.md.
 
-python -m tests.chaos.report var/chaos/SEED.json [var/soak/….json] writes the tables between the page's markers.
+python -m tests.chaos.report SUMMARY.json … writes the tables between the page's markers.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def as_failed_seed(summary: dict[str, Any]) -> str:
     )
 
 
-def as_page(summary: dict[str, Any]) -> str:
+def chaos_page(summary: dict[str, Any]) -> str:
     """The table of a chaos run."""
     figures = summary["figures"]
     held = "no violation" if not summary["violations"] else f"**{len(summary['violations'])} violations**"
@@ -108,6 +108,36 @@ def as_page(summary: dict[str, Any]) -> str:
     rows = [(fault, count, seconds(middle), seconds(most)) for fault, count, middle, most in groups(summary)]
     missing = "".join(f"\n\nNot run: {reason}." for reason in summary["not_run"])
     return f"{said}\n\n{table(('fault', 'times', 'recovery, middle (s)', 'longest (s)'), rows)}{missing}"
+
+
+def soak_page(summary: dict[str, Any]) -> str:
+    """The table of a soak."""
+    held = "no violation" if not summary["violations"] else f"**{len(summary['violations'])} violations**"
+    said = (
+        f"`make soak MINUTES={summary['seconds'] / 60:g} PEERS={summary['peers']}`, {summary['begun']}, "
+        f"{summary['machine']}: {summary['kills']} kills, {summary['rounds']} rounds, {summary['accepted']} accepted "
+        f"updates; {held}. Of connections to the machine that was never touched {summary['drops']['spared']} were "
+        f"dropped, of those to the other {summary['drops']['killed']}; p99 of a message's way there and back "
+        f"{summary['message_ms']['spared']['p99']} ms and {summary['message_ms']['killed']['p99']} ms. Temporary files "
+        f"{_change(summary['temporary'])}, database {_change(summary['database_mib'])} MiB."
+    )
+    rows = [
+        (
+            one["name"],
+            _change(one["rss_mib"]),
+            one["most_mib"],
+            "killed" if one["slope_mib"] is None else one["slope_mib"],
+            _change(one["fds"]),
+        )
+        for one in summary["processes"]
+    ]
+    head = ("process", "resident (MiB)", "most", "MiB in ten minutes", "descriptors")
+    wrong = "".join(f"\n\nVIOLATED {one['invariant']}: {one['told']}" for one in summary["violations"])
+    return f"{said}\n\n{table(head, rows)}{wrong}"
+
+
+def _change(pair: Sequence[object]) -> str:
+    return f"{pair[0]} → {pair[1]}"
 
 
 def written(folder: Path, summary: dict[str, Any]) -> Path:
@@ -124,14 +154,14 @@ def rendered(page: str, kind: str, text: str) -> str:
     return f"{page[:before]}{text}\n{page[after:]}"
 
 
-def main(paths: Sequence[str]) -> int:
-    from tests.chaos import soak
+PAGES = {"chaos": chaos_page, "soak": soak_page}
 
+
+def main(paths: Sequence[str]) -> int:
     page = PAGE.read_text()
     for path in paths:
         summary = json.loads(Path(path).read_text())
-        pages = {"chaos": as_page, "soak": soak.as_page}
-        page = rendered(page, summary["kind"], pages[summary["kind"]](summary))
+        page = rendered(page, summary["kind"], PAGES[summary["kind"]](summary))
     PAGE.write_text(page)
     return 0
 

@@ -80,6 +80,8 @@ class Outcome:
     pid: int | None = None
     not_run: str = ""
     recovery_seconds: float | None = None
+    expired: int = 0
+    """Attempts that ended because their peer was not heard from, or took too long, meanwhile."""
     resumed: list[str] = field(default_factory=list)
     violations: dict[str, list[str]] = field(default_factory=dict)
 
@@ -90,8 +92,9 @@ class Outcome:
         pid = f"pid {self.pid}" if self.pid else ""
         took = "never recovered" if self.recovery_seconds is None else f"recovered in {self.recovery_seconds:.1f} s"
         told = "; ".join(f"{name}: {' | '.join(found)}" for name, found in self.violations.items())
+        took += f", {self.expired} expired" if self.expired else ""
         resumed = f"  resumed: {'; '.join(self.resumed)}" if self.resumed else ""
-        return f"{head}  {pid:<11}  {took:<20}  {told or 'I1-I10 hold'}{resumed}"
+        return f"{head}  {pid:<11}  {took:<31}  {told or 'I1-I10 hold'}{resumed}"
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "fault": self.fault.to_json()}
@@ -164,13 +167,14 @@ class Chaos:
     def strike(self, fault: Fault) -> Outcome:
         time.sleep(fault.wait)
         outcome = Outcome(fault, datetime.now().strftime("%H:%M:%S"))
-        before = self._pids()
+        before, expired = self._pids(), self._expired()
         try:
             outcome.pid = self._nemesis.strike(fault)
         except NotHere as reason:
             outcome.not_run = str(reason)
             return outcome
         self._recover(outcome)
+        outcome.expired = self._expired() - expired
         hit = {fault.target} if fault.kind in ("kill", "terminate") else set()
         told = self.look()
         told["I8"] += outside.deaths(before, self._pids(), hit) + outside.too_large(self._pids())
@@ -183,17 +187,22 @@ class Chaos:
         return outcome
 
     def _recover(self, outcome: Outcome) -> None:
-        """Until every job has a checkpoint more, and every process runs."""
+        """Until every job has a checkpoint more, every process runs, and the web processes answer."""
         ended = time.monotonic()
         marks = self._marks()
 
         def recovered() -> bool:
             outcome.resumed += self._resume()
-            return self._advanced(marks) and len(self._pids()) == len(Installation.PROCESSES)
+            all_run = len(self._pids()) == len(Installation.PROCESSES)
+            return self._advanced(marks) and all_run and all(outside.serves(url) for url in self._at.urls)
 
         with contextlib.suppress(TimeoutError):
             self._wait(recovered, GIVE_UP_SECONDS, "the jobs to go on")
             outcome.recovery_seconds = round(time.monotonic() - ended, 2)
+
+    def _expired(self) -> int:
+        expired = Attempt.objects.filter(slot__round__job__in=self.jobs, state=Attempt.State.EXPIRED)
+        return _patiently(expired.count)
 
     def _resume(self) -> list[str]:
         """What a coordinator does who sees a job paused with an error."""

@@ -55,7 +55,7 @@ def main() -> int:
         set_up_django(installation.direct)
         summary = Soak(installation, options.peers, options.seed).run(seconds)
     path = report.written(ROOT / "var" / "soak", summary)
-    print(as_page(summary))
+    print(report.soak_page(summary))
     print(f"Summary: {path.relative_to(ROOT)}")
     return 1 if summary["violations"] else 0
 
@@ -197,36 +197,6 @@ def _wrong(statuses: dict[str, int]) -> dict[str, int]:
 def _line(sample: dict[str, Any]) -> str:
     sizes = ", ".join(f"{name} {process['rss'] >> 20}" for name, process in sample["processes"].items())
     return f"{sample['at'] / 60:6.1f} min  MiB: {sizes}  database {sample['database'] >> 20}"
-
-
-def as_page(summary: dict[str, Any]) -> str:
-    """The table of a soak."""
-    held = "no violation" if not summary["violations"] else f"**{len(summary['violations'])} violations**"
-    said = (
-        f"`make soak MINUTES={summary['seconds'] / 60:g} PEERS={summary['peers']}`, {summary['begun']}, "
-        f"{summary['machine']}: {summary['kills']} kills, {summary['rounds']} rounds, {summary['accepted']} accepted "
-        f"updates; {held}. Of connections to the machine that was never touched {summary['drops']['spared']} were "
-        f"dropped, of those to the other {summary['drops']['killed']}; p99 of a message's way there and back "
-        f"{summary['message_ms']['spared']['p99']} ms and {summary['message_ms']['killed']['p99']} ms. Temporary files "
-        f"{_change(summary['temporary'])}, database {_change(summary['database_mib'])} MiB."
-    )
-    rows = [
-        (
-            one["name"],
-            _change(one["rss_mib"]),
-            one["most_mib"],
-            "killed" if one["slope_mib"] is None else one["slope_mib"],
-            _change(one["fds"]),
-        )
-        for one in summary["processes"]
-    ]
-    head = ("process", "resident (MiB)", "most", "MiB in ten minutes", "descriptors")
-    wrong = "".join(f"\n\nVIOLATED {one['invariant']}: {one['told']}" for one in summary["violations"])
-    return f"{said}\n\n{report.table(head, rows)}{wrong}"
-
-
-def _change(pair: Sequence[object]) -> str:
-    return f"{pair[0]} → {pair[1]}"
 
 
 INVITE = """
