@@ -76,6 +76,9 @@ class Counters:
     """Error frames, by code, but for those that measure a message's way."""
     latency: dict[str, Histogram] = field(default_factory=lambda: {name: Histogram() for name in LATENCIES})
 
+    def clear(self) -> None:
+        vars(self).update(vars(Counters()))
+
     def told(self) -> dict[str, Any]:
         numbers = {name: value for name, value in vars(self).items() if isinstance(value, int)}
         counted = {name: dict(value) for name, value in vars(self).items() if isinstance(value, Counter)}

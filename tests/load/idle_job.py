@@ -10,6 +10,7 @@ from typing import Any
 
 import wasmtime
 
+from tests.creation.experience import described_inline, package_of
 from tests.hosts.modules.wat import answer, operation
 from tests.stack.model_jobs import ModelJob
 from tests.stack.stack import Stack
@@ -30,6 +31,13 @@ INFO = {
     "metrics": [{"id": "loss", "label": "Loss", "direction": "minimize"}],
 }
 """Nothing but training: no evaluation and no inspection, so that a job of many chunks is made quickly."""
+UNITS = {
+    "kind": "experience",
+    "inputs": "none",
+    "unit": {"id": "game", "label": "Games"},
+    "unitsPerAssignment": {"default": EXAMPLES, "minimum": EXAMPLES, "maximum": EXAMPLES},
+    "evaluationUnits": 0,
+}
 
 LINK = """
 from jobs.models import Job
@@ -54,9 +62,9 @@ Peer.objects.filter(memberships__job=job).update(seen_at=now, lease_until=lease_
 """
 
 
-def module() -> bytes:
+def module(told_of_itself: dict[str, Any]) -> bytes:
     """Weights lie at 16384 for ever; a training answers with them as they are."""
-    told, info = answer(json.dumps(INFO).encode(), 64)
+    told, info = answer(json.dumps(told_of_itself).encode(), 64)
     empty, nothing = answer(b"{}", 2048)
     made, new = answer(f'{{"pointer":16384,"bytes":{WEIGHT_BYTES}}}'.encode(), 2064)
     result = f'{{"weights":{{"pointer":16384,"bytes":{WEIGHT_BYTES}}},"metrics":{{"loss":0.5}},'
@@ -96,9 +104,10 @@ def chunk(number: int) -> tuple[dict[str, Any], bytes]:
 
 
 class IdleJob(ModelJob):
-    """`chunks` make a pass; with `epochs` passes and `n` participants there are about chunks * epochs / n rounds."""
+    """With `chunks`, a pass has so many; with `epochs` passes and `n` participants there are about chunks * epochs / n
+    rounds. Without, participants play units that nobody has to fetch, and `epochs` is the number of rounds."""
 
-    def __init__(self, stack: Stack, *, chunks: int, epochs: int = 1, **chosen: Any) -> None:
+    def __init__(self, stack: Stack, *, chunks: int = 0, epochs: int = 1, **chosen: Any) -> None:
         folder = stack.folder / f"idle-{chunks}"
         preset = written(folder, chunks)
         super().__init__(stack, folder, preset, epochs=epochs, **chosen)
@@ -121,8 +130,10 @@ def written(folder: Path, chunks: int) -> dict[str, Any]:
     made = [chunk(number) for number in range(chunks)]
     for entry, data in made:
         (folder / entry["fileName"]).write_bytes(data)
-    (folder / "idle.wasm").write_bytes(module())
-    (folder / "manifest.json").write_text(json.dumps([entry for entry, _ in made]))
+    wasm = module(INFO if chunks else {**INFO, "dataFormats": [], "workSource": UNITS})
+    (folder / "idle.wasm").write_bytes(wasm)
+    manifest = [entry for entry, _ in made] if chunks else package(wasm)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     return {
         "name": INFO["name"],
         "module": "idle.wasm",
@@ -130,3 +141,12 @@ def written(folder: Path, chunks: int) -> dict[str, Any]:
         "files": [entry["fileName"] for entry, _ in made],
         "settings": {"localEpochs": 1, "batchSize": 1},
     }
+
+
+def package(wasm: bytes) -> Any:
+    """That of a tiny experience model, with our weights."""
+    made = package_of({**INFO, "workSource": UNITS}, wasm, [], [])
+    made["wasm"]["fileName"] = made["execution"]["backends"][0]["artifacts"][0]["fileName"] = "idle.wasm"
+    made["execution"]["weightBytes"] = WEIGHT_BYTES
+    made["inlineJson"]["compatibility.json"].update(weightCount=WEIGHTS, weightBytes=WEIGHT_BYTES)
+    return described_inline(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,12 @@ class SwarmProcess:
                 raise AssertionError(f"the swarm was not that far within {seconds:g} s: {json.dumps(told)}")
             time.sleep(0.2)
         return told
+
+    def clear(self) -> None:
+        """Begin to count anew; returns when it does."""
+        before = self.told()["cleared"]
+        self.process.send_signal(signal.SIGUSR1)
+        self.until(lambda told: told["cleared"] > before, 10)
 
     def stop(self) -> dict[str, Any]:
         """End it; the last counters."""

@@ -4,7 +4,8 @@
         await swarm.until(lambda told: told["accepted"] >= 1000, seconds=60)
 
 `python -m tests.load.swarm --url … --invitation … --count …` runs one as a process of its own and prints a line of JSON
-each second and one at the end (SIGTERM, or `--seconds`). `tests/load/process.py` starts such a process.
+each second and one at the end (SIGTERM, or `--seconds`); SIGUSR1 makes it count anew. `tests/load/process.py` starts
+such a process.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Swarm:
         self._failed: BaseException | None = None
         self._starting: asyncio.Task[None] | None = None
         self._begun = self._cpu = 0.0
+        self._cleared = 0
 
     async def __aenter__(self) -> Swarm:
         self._begun, self._cpu = time.monotonic(), time.process_time()
@@ -80,16 +82,23 @@ class Swarm:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def told(self) -> dict[str, Any]:
-        """All counters since the beginning, as JSON has them. Raises what a participant failed with."""
+        """All counters since the beginning, or `clear`, as JSON has them. Raises what a participant failed with."""
         if self._failed is not None:
             raise self._failed
         return {
             "seconds": round(time.monotonic() - self._begun, 3),
+            "cleared": self._cleared,
             "connected": sum(one.online for one in self._participants),
             "ready": sum(one.active for one in self._participants),
             "cpu_seconds": round(time.process_time() - self._cpu, 3),
             **self.counters.told(),
         }
+
+    def clear(self) -> None:
+        """Begin to count anew, so that joining is not a part of what is measured."""
+        self.counters.clear()
+        self._cleared += 1
+        self._begun, self._cpu = time.monotonic(), time.process_time()
 
     async def until(self, condition: Callable[[dict[str, Any]], bool], seconds: float) -> dict[str, Any]:
         """Raises TimeoutError, with what was told last, when the condition does not come true in time."""
@@ -160,6 +169,7 @@ def main() -> None:
 async def _run(swarm: Swarm, seconds: float | None) -> None:
     done = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, done.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, swarm.clear)
     async with swarm:
         end = None if seconds is None else time.monotonic() + seconds
         while not done.is_set() and (end is None or time.monotonic() < end):

@@ -1,0 +1,1 @@
+"""A Flower app whose clients give back the weights that they got."""
