@@ -48,8 +48,8 @@ class JobArtifact(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "artifact", "kind"], name="one_use_per_kind")]
-        # The collector asks for an artifact's uses, the download for (artifact, job).
-        indexes = [models.Index(fields=["artifact", "job"])]
+        # The collector asks for an artifact's uses, the download for (artifact, job), the end of a round for its updates.
+        indexes = [models.Index(fields=["artifact", "job"]), models.Index(fields=["job", "kind"])]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.artifact_id[:12]}…"
@@ -124,9 +124,8 @@ class Checkpoint(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "round"], name="one_checkpoint_per_round")]
-        indexes = [
-            models.Index(fields=["validation"], condition=Q(validation__in=["due", "running"]), name="validation_to_do")
-        ]
+        # Of all rows: SQLite does not use an index of some for a question that names several states.
+        indexes = [models.Index(fields=["validation", "job"], name="validation_of_job")]
         ordering = ["job", "round"]
 
     def __str__(self) -> str:

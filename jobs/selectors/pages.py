@@ -51,7 +51,7 @@ def settings_of(job: Job) -> dict[str, Any]:
 
 def storage_used(user: User) -> int:
     """Bytes of the files of this person's jobs; a file that two jobs share counts once."""
-    used = Artifact.objects.filter(uses__job__owner=user).distinct().aggregate(total=Sum("bytes"))
+    used = Artifact.objects.filter(pk__in=Artifact.objects.filter(uses__job__owner=user)).aggregate(total=Sum("bytes"))
     return used["total"] or 0
 
 
