@@ -61,7 +61,20 @@ def stages(full: bool) -> list[Stage]:
 
 
 SERVER = tuple(
-    f"tests/{name}" for name in ("jobs", "checkpoints", "creation", "peers", "api", "security", "site", "pages", "agent", "pg")
+    f"tests/{name}"
+    for name in (
+        "jobs",
+        "checkpoints",
+        "creation",
+        "peers",
+        "api",
+        "security",
+        "site",
+        "pages",
+        "agent",
+        "pg",
+        "chaos",
+    )
 ) + ("tests/test_architecture.py", "tests/test_docs.py")
 
 
