@@ -37,9 +37,7 @@ class Installation(Collector):
         yield from _part("weei_broker_up", "Whether Redis answers.", _queues)
 
 
-def _part(
-    name: str, text: str, read: Callable[[], list[GaugeMetricFamily]]
-) -> Iterable[GaugeMetricFamily]:  # fmt: skip
+def _part(name: str, text: str, read: Callable[[], list[GaugeMetricFamily]]) -> Iterable[GaugeMetricFamily]:
     try:
         found = read()
     except Exception as error:
@@ -100,7 +98,7 @@ def _queues() -> list[GaugeMetricFamily]:
     family = GaugeMetricFamily("weei_queue_length", "Tasks that wait for a worker.", labels=["queue"])
     with redis.Redis.from_url(settings.QUEUE_URL, **times) as broker:
         for queue in QUEUES:
-            family.add_metric([queue], int(broker.llen(queue)))  # type: ignore[arg-type]
+            family.add_metric([queue], int(broker.llen(queue)))
     return [family]
 
 

@@ -113,7 +113,8 @@ def _application(environ: dict[str, Any], start_response: Callable[..., Any]) ->
         return _plain(start_response, f"{error.status} Refused", error.message)
     if environ.get("PATH_INFO") != "/metrics":
         return _plain(start_response, "404 Not Found", "There is /metrics here, and nothing else.")
-    return _metrics(environ, start_response)
+    answer: Iterable[bytes] = _metrics(environ, start_response)
+    return answer
 
 
 def _plain(start_response: Callable[..., Any], status: str, text: str) -> Iterable[bytes]:

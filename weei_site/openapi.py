@@ -109,6 +109,7 @@ def _problem_schema() -> Json:
             "status": {"type": "integer"},
             "code": {"type": "string", "description": "Stable; programs decide on it", "examples": ["invalid"]},
             "field": {"type": "string", "description": "The place in the request"},
+            "instance": {"type": "string", "description": "The request's id as a URN; the log's lines name it too"},
         },
     }
 
