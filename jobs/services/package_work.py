@@ -37,7 +37,12 @@ from weei_core.strict_json import JsonValue
 
 logger = logging.getLogger(__name__)
 State, Task, Kind = Package.State, Package.Task, PackageFile.Kind
-STAGES = {"read": "Reading the data", "chunks": "Writing the chunks", "module": "Configuring the model"}
+STAGES = {
+    "look": "Looking at what it would become",
+    "read": "Reading the data",
+    "chunks": "Writing the chunks",
+    "module": "Configuring the model",
+}
 WORK_KEPT = timedelta(hours=6)
 """A folder of a run that was killed; a run that lives writes to its own all the time."""
 
@@ -91,8 +96,8 @@ def _inspect(run: Run, source: Path) -> None:
 
 def _preview(run: Run, source: Path) -> None:
     request = _request(run.package)
-    run.step("Looking at what it would become")
-    shown = preview(PackageRequest.parse(request), source)
+    run.step(STAGES["look"])
+    shown = preview(PackageRequest.parse(request), source, run.stage)
     run.finish(preview_text=js_json.dumps({"request": request, "preview": asdict(shown)}))
 
 

@@ -15,7 +15,7 @@ from django_htmx.http import trigger_client_event
 from jobs.forms import JobSettingsForm, settings_initial
 from jobs.models import Job
 from jobs.selectors.access import job_for_owner
-from jobs.selectors.kind import kind_of
+from jobs.selectors.kind import checks_of, kind_of
 from jobs.selectors.pages import last_round, settings_of
 from jobs.services.evaluation import validation_request
 from jobs.services.lifecycle import (
@@ -30,6 +30,7 @@ from jobs.services.lifecycle import (
 )
 from jobs.views.access import CoordinatorRequest, coordinator
 from jobs.views.panels import render_panel
+from jobs.views.toasts import told
 from weei_core.errors import Invalid
 
 ACTIONS: dict[str, Callable[[Job], None]] = {
@@ -38,6 +39,13 @@ ACTIONS: dict[str, Callable[[Job], None]] = {
     "resume": job_resume,
     "finish": job_finish,
     "shuffle": job_shuffle,
+}
+DONE = {
+    "start": "Training has started.",
+    "pause": "The job is paused. Work under way may finish.",
+    "resume": "The job goes on.",
+    "finish": "The job is being finished.",
+    "shuffle": "What is left of the pass is shuffled.",
 }
 ITEM_ACTIONS: dict[str, Callable[[Job, int], None]] = {"retry": item_retry, "skip": item_skip}
 
@@ -54,7 +62,7 @@ def job_action(request: CoordinatorRequest, job_id: UUID, action: str) -> HttpRe
         raise Http404
     job = job_for_owner(request.user, job_id)
     ACTIONS[action](job)
-    return answer(request, job, "overview")
+    return told(request, answer(request, job, "overview"), DONE[action])
 
 
 @require_POST
@@ -64,7 +72,8 @@ def item_action(request: CoordinatorRequest, job_id: UUID, item_id: int, action:
         raise Http404
     job = job_for_owner(request.user, job_id)
     ITEM_ACTIONS[action](job, item_id)
-    return answer(request, job, "overview")
+    said = "The item is tried again." if action == "retry" else "The item is left out of this pass."
+    return told(request, answer(request, job, "overview"), said)
 
 
 @require_POST
@@ -72,7 +81,8 @@ def item_action(request: CoordinatorRequest, job_id: UUID, item_id: int, action:
 def job_validate(request: CoordinatorRequest, job_id: UUID, round_no: int) -> HttpResponse:
     job = job_for_owner(request.user, job_id)
     validation_request(job, round_no)
-    return answer(request, job, "checkpoints")
+    said = f"The {checks_of(job).noun} of round {round_no} begins."
+    return told(request, answer(request, job, "checkpoints"), said)
 
 
 @require_POST

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils import timezone
@@ -148,7 +149,8 @@ def job_remove(request: CoordinatorRequest, job_id: UUID) -> HttpResponse:
         job_discard(job)
         toast(request, f"“{job.name}” was deleted.", undo=resolve_url("job-restore", job.pk))
         return redirect("job-list")
-    return render(request, "jobs/delete.html", {"job": job, "form": form, "section": "jobs"})
+    undo = round(settings.UNDO_DELETE.total_seconds() / 60)
+    return render(request, "jobs/delete.html", {"job": job, "form": form, "undo_minutes": undo, "section": "jobs"})
 
 
 @require_POST

@@ -17,7 +17,14 @@ from jobs.selectors.access import job_for_owner
 from jobs.services.participants import participant_pause, participant_remove
 from jobs.views.access import CoordinatorRequest, coordinator
 from jobs.views.actions import answer
+from jobs.views.toasts import told
 from peers.services.invitations import invitation_create, invitation_revoke
+
+PARTICIPANT = {
+    "remove": "The participant is removed. A new invitation lets it return.",
+    "pause": "The participant is paused.",
+    "resume": "The participant goes on.",
+}
 
 
 @never_cache
@@ -54,7 +61,7 @@ def qr_code(url: str) -> str:
 def invitation_end(request: CoordinatorRequest, job_id: UUID, invitation_id: UUID) -> HttpResponse:
     job = job_for_owner(request.user, job_id)
     invitation_revoke(job, invitation_id)
-    return answer(request, job, "invitations")
+    return told(request, answer(request, job, "invitations"), "The link is revoked.")
 
 
 @require_POST
@@ -67,4 +74,4 @@ def participant_action(request: CoordinatorRequest, job_id: UUID, peer_id: UUID,
         participant_pause(job, peer_id, action == "pause")
     else:
         raise Http404
-    return answer(request, job, "people")
+    return told(request, answer(request, job, "people"), PARTICIPANT[action])

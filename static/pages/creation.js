@@ -1,6 +1,7 @@
 // How far the creation of a job is, and what was wrong with it.
 import { byId, helpLink, setBar, setText } from "./dom.js";
 import { bytesText } from "./format.js";
+import { leftText, Pace, titleProgress } from "./progress.js";
 
 /** A message of several lines is a list. @param {Array<string>} messages @param {unknown} [code] of the entry that explains them */
 export function showProblems(messages, code) {
@@ -56,18 +57,31 @@ export function fileRow(name, words, fraction) {
 /** @type {Record<string, string>} */
 const PHASES = { hashing: "reading", uploading: "sending", held: "already here", done: "sent" };
 
+/** Sending and preparing each have a pace of their own. */
+let pace = new Pace();
+let step = "";
+
+/** @param {string} name @param {string} words @param {number | null} fraction */
+function showStep(name, words, fraction) {
+  if (name !== step) pace = new Pace();
+  step = name;
+  setText("creation-step", words);
+  setBar("creation-bar", fraction);
+  setText("creation-left", leftText(pace.left(fraction, performance.now())));
+  titleProgress(fraction);
+}
+
 /** @param {any} state */
 export function renderCreation(state) {
   if (byId("creation").hidden) return;
   const draft = state.draft;
   if (draft) {
-    setText("creation-step", draft.state === "queued" ? "Waiting for the server to begin…" : `Preparing: ${draft.step || "checking the files"}`);
-    setBar("creation-bar", draft.total ? draft.done / draft.total : null);
+    const words = draft.state === "queued" ? "Waiting for the server to begin…" : `Preparing: ${draft.step || "checking the files"}`;
+    showStep(draft.step || draft.state, words, draft.total ? draft.done / draft.total : null);
   } else if (state.upload.length) {
     const total = state.upload.reduce((/** @type {number} */ sum, /** @type {any} */ file) => sum + file.totalBytes, 0);
     const done = state.upload.reduce((/** @type {number} */ sum, /** @type {any} */ file) => sum + (file.phase === "hashing" ? 0 : file.bytes), 0);
-    setText("creation-step", "Sending the files…");
-    setBar("creation-bar", total ? done / total : null);
+    showStep("sending", "Sending the files…", total ? done / total : null);
   }
   byId("creation-files").replaceChildren(
     ...state.upload.map((/** @type {any} */ file) => fileRow(file.fileName, file.error ?? `${PHASES[file.phase]} · ${bytesText(file.totalBytes)}`, file.totalBytes ? file.bytes / file.totalBytes : 1)),

@@ -1,5 +1,6 @@
 // The job page: the charts, this browser's part, and the diagnostics card. Everything else is HTMX.
 import { ChartFeed } from "./chart.js";
+import { ask } from "./dialogs.js";
 import { renderDevice, wireDevice } from "./device.js";
 import { DiagnosticsCard } from "./diagnostics/card.js";
 import { byId, run, setBar, setText, show, showProblem, trainingApi } from "./dom.js";
@@ -46,7 +47,7 @@ function wire(training) {
   onClick("device-open", () => training.openJob(jobId));
   onClick("device-take", () => training.trainHere());
   onClick("device-leave", async () => {
-    if (!confirm("Detach this browser? The job goes on; this browser no longer trains for it.")) return;
+    if (!(await ask("Detach this browser? The job goes on; this browser no longer trains for it.", { verb: "Detach this browser" }))) return;
     await training.leave();
     await training.watch(jobId);
   });

@@ -38,6 +38,7 @@ export class LiveChart {
   start() {
     this.#choice.addEventListener("input", () => this.#redraw());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#redraw());
+    document.addEventListener("weei:theme", () => this.#redraw());
     new ResizeObserver(() => this.#plot?.setSize(this.#size())).observe(this.#host);
     this.#later(DRAW_MS);
   }

@@ -5,6 +5,7 @@ import { byId, show, trainingApi } from "./dom.js";
 import { bytesText } from "./format.js";
 import { renderFileFields, SettingsFields } from "./kind_fields.js";
 import { makesData, NOTHING, readManifest } from "./package.js";
+import { toastNext } from "./toasts.js";
 
 const form = /** @type {HTMLFormElement} */ (byId("job-form"));
 const { check = "", advice = "", fields = "", jobUrl = "/jobs/", sourceJob, sourceRound, sourceManifest } = form.dataset;
@@ -133,6 +134,7 @@ async function create(training) {
 /** The job is there, also when it cannot be opened here because another one is current in this browser. @param {any} training @param {{id: string}} job */
 async function goTo(training, { id }) {
   await training.openJob(id).catch(() => {});
+  toastNext("The job is created. Invite participants, then start it.");
   location.assign(`${jobUrl}${id}/`);
 }
 

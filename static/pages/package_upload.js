@@ -3,6 +3,7 @@ import { FileUploads } from "../weei/jobs/uploads.js";
 import { failureOfResponse, Http } from "../weei/net/http.js";
 import { byId, setBar, setText, show, showProblem } from "./dom.js";
 import { bytesText } from "./format.js";
+import { leftText, Pace, titleProgress } from "./progress.js";
 
 const form = /** @type {HTMLFormElement} */ (byId("upload-form"));
 const csrf = document.querySelector('meta[name="csrf-token"]')?.getAttribute("content") ?? "";
@@ -23,12 +24,18 @@ function showBusy(busy) {
   show("upload-progress", busy);
   show("upload-stop", busy);
   /** @type {HTMLButtonElement} */ (byId("upload")).disabled = busy;
+  if (!busy) titleProgress(null);
 }
+
+const paces = { hashing: new Pace(), uploading: new Pace() };
 
 /** @param {import("../weei/jobs/uploads.js").FileProgress} file */
 function renderProgress({ phase, bytes, totalBytes }) {
+  const fraction = totalBytes ? bytes / totalBytes : 1;
+  setText("upload-left", leftText(paces[phase === "hashing" ? "hashing" : "uploading"].left(fraction, performance.now())));
+  titleProgress(phase === "uploading" ? fraction : null);
   setText("upload-step", phase === "hashing" ? "Reading the file…" : `Sending the file: ${bytesText(bytes)} of ${bytesText(totalBytes)}`);
-  setBar("upload-bar", totalBytes ? bytes / totalBytes : 1);
+  setBar("upload-bar", fraction);
 }
 
 /** @param {File} file @param {AbortSignal} signal @returns {Promise<string>} the address of the new package */

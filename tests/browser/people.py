@@ -91,6 +91,10 @@ class Person:
         said = f"responded with a status of {status}"
         self.complaints = [line for line in self.complaints if line not in expected and said not in line]
 
+    def agree(self, verb: str) -> None:
+        """Answer the question that the page asks before something is lost."""
+        self.page.get_by_role("dialog").get_by_role("button", name=verb, exact=True).click()
+
     def text(self, id: str) -> str:
         return self.page.locator(f"#{id}").inner_text()
 

@@ -201,6 +201,6 @@ def test_the_file_continues_as_a_new_job_that_the_coordinators_own_browser_train
 
 
 def leave(page):
-    page.once("dialog", lambda dialog: dialog.accept())
     page.locator("#device-leave").click()
+    page.get_by_role("dialog").get_by_role("button", name="Detach this browser").click()
     expect(page.locator("#device-open")).to_be_visible()

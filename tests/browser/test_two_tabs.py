@@ -56,8 +56,8 @@ def peer_of(person):
 
 
 def leave(person):
-    person.page.once("dialog", lambda dialog: dialog.accept())
     person.page.locator("#train-leave").click()
+    person.agree("Leave the job")
     expect(person.page.locator("#train-none")).to_be_visible()
 
 

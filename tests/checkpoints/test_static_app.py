@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 
 import pytest
@@ -26,6 +27,27 @@ def test_own_files_are_asked_for_again_each_time():
     assert answer.headers["access-control-allow-origin"] == "*"
     again = get("/static/weei/protocol.js", {"If-None-Match": answer.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
+
+
+def test_text_is_compressed_for_whoever_takes_it_so():
+    path = "/static/weei/protocol.js"
+    plain, small = get(path), get(path, {"Accept-Encoding": "br, gzip"})
+    assert small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(small.body) == plain.body
+    assert int(small.headers["content-length"]) == len(small.body) < len(plain.body) / 2
+    assert plain.headers["vary"] == small.headers["vary"] == "Accept-Encoding"
+    assert small.headers["content-type"] == plain.headers["content-type"]
+    assert small.headers["content-security-policy"] == plain.headers["content-security-policy"]
+    assert small.headers["etag"] != plain.headers["etag"]
+    again = get(path, {"Accept-Encoding": "gzip", "If-None-Match": small.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    assert get(path, {"Accept-Encoding": "gzip", "If-None-Match": plain.headers["etag"]}).status == 200
+
+
+def test_parts_and_modules_are_never_compressed():
+    part = get("/static/weei/protocol.js", {"Accept-Encoding": "gzip", "Range": "bytes=0-3"})
+    assert (part.status, "content-encoding" in part.headers, len(part.body)) == (206, False, 4)
+    assert "content-encoding" not in get("/presets/digits/digits.wasm", {"Accept-Encoding": "gzip"}).headers
 
 
 def test_vendored_files_carry_a_version_and_are_kept_for_good():

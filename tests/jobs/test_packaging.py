@@ -82,7 +82,7 @@ class Generator:
         monkeypatch.setattr(package_work, "preview", self.preview)
         monkeypatch.setattr(package_work, "make_package", self.make)
 
-    def preview(self, request, source):
+    def preview(self, request, source, progress):
         self.asked.append(("preview", request.name))
         if self.error:
             raise self.error

@@ -82,13 +82,15 @@ class MadePackage:
         return (self.manifest, self.module, *self.chunks, *held_out)
 
 
-def preview(request: PackageRequest, source: Path) -> Preview:
-    """Read as much of `source` as is needed to show what `make_package` would do. Writes nothing.
+def preview(request: PackageRequest, source: Path, progress: Progress | None = None) -> Preview:
+    """Read as much of `source` as is needed to show what `make_package` would do. Writes nothing. `progress` hears of
+    the stage "look".
 
     Raises Invalid for a source that does not fit the request.
     """
     _check_source(source)
-    look = (look_at_text if request.reads_text else look_at_table)(request, source)
+    tell = progress or (lambda stage, done, total: None)
+    look = (look_at_text if request.reads_text else look_at_table)(request, source, tell)
     plan = planned(request.chunking, look.record_count, look.record_bytes)
     chunk_bytes = _HEADER_BYTES + ceil(look.record_bytes * plan.largest)
     memory_bytes = look.architecture.memory_bytes(request.training.batch_size, chunk_bytes)

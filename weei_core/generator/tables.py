@@ -88,7 +88,7 @@ def table_material(request: PackageRequest, path: Path, folder: Path, progress: 
     )
 
 
-def look_at_table(request: PackageRequest, path: Path) -> Look:
+def look_at_table(request: PackageRequest, path: Path, progress: Progress) -> Look:
     """What the first rows show; all of a small file."""
     bad = BadRows()
     table = _table(request, path, bad)
@@ -97,6 +97,7 @@ def look_at_table(request: PackageRequest, path: Path) -> Look:
         records += len(rows.inputs)
         read += rows.inputs.nbytes + rows.targets.nbytes
         done, total = table.progress()
+        progress("look", min(1000, round(1000 * max(read / LOOK_BYTES, done / max(1, total)))), 1000)
         if read >= LOOK_BYTES and done < total:
             exact = False
             break

@@ -98,14 +98,17 @@ def text_material(request: PackageRequest, path: Path, folder: Path, progress: P
     )
 
 
-def look_at_text(request: PackageRequest, path: Path) -> Look:
-    """What an even sample shows; all of a small file."""
+def look_at_text(request: PackageRequest, path: Path, progress: Progress) -> Look:
+    """What an even sample shows; all of a small file. `progress` hears of its three steps: read, learn tokens, cut."""
     bad = BadRows()
     source = _source(request, path, bad)
+    progress("look", 0, 3)
     sample = list(source.sampled())
     bad.refuse()
     done, size = source.progress()
+    progress("look", 1, 3)
     tokenizer = _tokenizer(request, source, sample)
+    progress("look", 2, 3)
     texts = [part for record in sample for part in record.parts]
     spool = _SampleSpool()
     shown = _sample(request, tokenizer, source, sample, bad, spool)
