@@ -35,7 +35,8 @@ ALLOWED_HEADERS = (
 )
 EXPOSED_HEADERS = (
     "Accept-Ranges, Content-Disposition, Content-Range, ETag, Link, Location, Retry-After, Tus-Extension, "
-    "Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Length, Upload-Offset, WWW-Authenticate, Weei-Duplicate"
+    "Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Length, Upload-Offset, WWW-Authenticate, Weei-Duplicate, "
+    "X-Request-ID"
 )
 
 
