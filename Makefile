@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DELETE_ON_ERROR:
-.PHONY: demo run test test-full bench chaos soak results lint install install-dev install-bench wasm clean
+.PHONY: demo run test test-full bench chaos soak results screenshots lint install install-dev install-bench wasm clean
 
 demo: install
 	@$(PY) -m weei_site.launch --demo
@@ -33,6 +33,10 @@ soak: install-dev
 # docs/results.md: the documented experiments again, from their seeds.
 results: install
 	@$(PY) manage.py reproduce all --save
+
+# Every page, two widths, light and dark: var/screenshots, and the pictures of the documents. Look at them.
+screenshots: install-dev
+	@$(PY) -m tests.browser.screenshots --docs
 
 lint: install-dev
 	@$(PY) -m tests.run --only static
