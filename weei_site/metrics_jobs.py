@@ -59,7 +59,7 @@ def _database() -> list[GaugeMetricFamily]:
 def _work(now: datetime) -> list[GaugeMetricFamily]:
     closing = Round.objects.filter(state=Round.State.CLOSING).aggregate(oldest=Min("closing_at"), count=Count("pk"))
     swept = Sweep.objects.filter(pk=1).first()
-    due = Checkpoint.objects.filter(validation__in=[Checkpoint.Validation.DUE, Checkpoint.Validation.RUNNING])
+    due = Checkpoint.objects.filter(Checkpoint.UNDER_WAY)
     families = [
         _by("weei_jobs", "Jobs by status.", "status", Job.Status.values, Job.objects.all()),
         _by("weei_drafts", "Jobs being made, by state.", "state", JobDraft.State.values, JobDraft.objects.all()),

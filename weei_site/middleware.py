@@ -33,6 +33,7 @@ POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
+RETRY_SECONDS = 5
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
@@ -50,12 +51,17 @@ def problem(error: WeeiError) -> HttpResponse:
     """The error as RFC 9457 problem details. It must not be kept: the same request may be allowed a moment later."""
     response = HttpResponse(js_json.dumps(problem_body(error)), "application/problem+json", error.status)
     response["Cache-Control"] = "no-store"
-    if error.status in (429, 503):
-        response["Retry-After"] = str(error.extra.get("retry_after", 5))
+    _say_when(response, error)
     if error.status == 401:
         response["WWW-Authenticate"] = "Bearer"
     response.reason_code = error.code  # type: ignore[attr-defined]
     return response
+
+
+def _say_when(response: HttpResponse, error: WeeiError) -> None:
+    """When to come back, for what may go well then."""
+    if error.status in (429, 503):
+        response["Retry-After"] = str(error.extra.get("retry_after", RETRY_SECONDS))
 
 
 def expected(error: Exception) -> WeeiError | None:
@@ -103,6 +109,7 @@ class WeeiErrors:
             return problem(error)
         htmx = bool(request.headers.get("HX-Request"))
         response = render(request, "_error.html" if htmx else "error.html", {"error": error}, status=error.status)
+        _say_when(response, error)
         if htmx:
             # The message has a place of its own on every page; what the button would have replaced stays.
             response["HX-Retarget"] = "#messages"

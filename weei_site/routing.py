@@ -23,7 +23,6 @@ from jobs.services.events import enqueue
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
 from weei_core.log_context import about
-from weei_site import logs
 from weei_site.body_gate import BodyGate
 from weei_site.health import application as health_application
 from weei_site.health_drain import drain
@@ -77,7 +76,6 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            logs.role = "web"
             drain.install()
             sweeps = asyncio.create_task(_sweep_for_ever())
             await send({"type": "lifespan.startup.complete"})

@@ -142,7 +142,10 @@ _ENGINE_OPTIONS: dict[str, dict[str, object]] = {
         "timeout": 20,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=20000;",
     },
-    "django.db.backends.postgresql": {"pool": {"min_size": 1, "max_size": 8, "timeout": 10}},
+    "django.db.backends.postgresql": {
+        # A database that is away must not gather threads that wait for it: the rest is refused at once, as 503.
+        "pool": {"min_size": 1, "max_size": 8, "timeout": 5, "max_waiting": 64}
+    },
 }
 DATABASES["default"]["OPTIONS"].update(_ENGINE_OPTIONS.get(str(DATABASES["default"]["ENGINE"]), {}))
 
