@@ -66,6 +66,7 @@ def test_without_what_it_needs_it_is_not_ready_and_tells_no_secret(ask, parts, n
     assert b"hunter2" not in answer.body and b"10.1.2.3" not in answer.body
 
 
+@pytest.mark.db
 def test_a_database_without_a_migration_is_not_ready(ask, parts):
     parts()
     recorder = MigrationRecorder.Migration.objects
