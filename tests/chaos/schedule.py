@@ -77,11 +77,11 @@ OTHERS = [
     *[("link", f"{link} {toxic}") for link in LINKS for toxic in TOXICS],
 ]
 LASTS = {
-    "stop": (3, 12),
+    "stop": (3, 8),
     "outage": (10, 30),
     "disk-full": (5, 10),
-    "clock": (8, 12),
-    "link": (5, 12),
+    "clock": (6, 10),
+    "link": (4, 8),
 }
 
 

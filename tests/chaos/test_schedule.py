@@ -2,7 +2,7 @@
 
 from tests.chaos.schedule import EVERY, KILLS, OTHERS, draw
 
-PINNED = ["kill web-a", "kill backend", "kill postgres", "link web-a half-open for 10.2 s"]
+PINNED = ["kill web-a", "kill backend", "kill postgres", "link web-a half-open for 7 s"]
 
 
 def test_a_seed_makes_the_same_faults_again_and_another_one_others():
