@@ -20,6 +20,7 @@ from jobs.selectors.status import (
     waiting_for,
     waiting_for_peer,
 )
+from jobs.services.lifecycle import round_at_work
 from jobs.services.status import can_validate
 from peers.models import Invitation, Membership
 from weei_core import strict_json
@@ -73,7 +74,7 @@ def participant_job_json(membership: Membership, now: datetime) -> dict[str, Any
     return {
         **_told_to_all(job, now, progress(job, now), only=membership.peer_id),
         "role": "participant",
-        "waitingFor": waiting_for_peer(job, membership, now),
+        "waitingFor": waiting_for_peer(membership, round_at_work(job), None),
         "hasModuleFile": False,
         "validationUnavailable": False,
         "queue": None,
@@ -113,8 +114,7 @@ def _validation_unavailable(job: Job) -> bool:
 
 def validating_rounds(job: Job) -> list[int]:
     """Checkpoints whose evaluation was asked for and has not ended."""
-    at_work = [Checkpoint.Validation.DUE, Checkpoint.Validation.RUNNING]
-    found = Checkpoint.objects.filter(job=job, validation__in=at_work)
+    found = Checkpoint.objects.filter(Checkpoint.UNDER_WAY, job=job)
     return list(found.order_by("round").values_list("round", flat=True))
 
 

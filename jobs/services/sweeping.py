@@ -162,10 +162,8 @@ def queue_due(now: datetime) -> None:
         enqueue("jobs.tasks.merge", round_id)
     running = Job.objects.filter(status=Job.Status.RUNNING).values_list("pk", flat=True)
     _each(list(running), partial(job_go_on, now=now))
-    due = Q(validation=Checkpoint.Validation.DUE) | Q(
-        validation=Checkpoint.Validation.RUNNING, validation_lease__lt=now
-    )
-    for checkpoint_id in Checkpoint.objects.filter(due).values_list("pk", flat=True)[:50]:
+    due = Q(validation=Checkpoint.Validation.DUE) | Q(validation_lease__lt=now)
+    for checkpoint_id in Checkpoint.objects.filter(Checkpoint.UNDER_WAY, due).values_list("pk", flat=True)[:50]:
         enqueue("jobs.tasks.evaluate", checkpoint_id)
     drafts = Q(state=JobDraft.State.QUEUED) | Q(state=JobDraft.State.PREPARING, lease_until__lt=now)
     for draft_id in JobDraft.objects.filter(drafts).values_list("pk", flat=True)[:50]:

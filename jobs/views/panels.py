@@ -86,8 +86,7 @@ def _can_change(job: Job, name: str) -> bool:
     """A completed job stands still, but for validations that end after it."""
     if job.status != Job.Status.COMPLETED:
         return True
-    pending = (Checkpoint.Validation.DUE, Checkpoint.Validation.RUNNING)
-    return name == "checkpoints" and Checkpoint.objects.filter(job=job, validation__in=pending).exists()
+    return name == "checkpoints" and Checkpoint.objects.filter(Checkpoint.UNDER_WAY, job=job).exists()
 
 
 def render_panel(request: CoordinatorRequest, job: Job, name: str) -> HttpResponse:
