@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 
 from weei_cli.outcomes import Failed, failure_of
-from weei_client.server import Problem, Server, Silent, Unreachable, unless_silent
+from weei_client.server import Problem, Server, Silent, unless_silent
 from weei_core.errors import WeeiError
 
 T = TypeVar("T")
@@ -54,7 +54,9 @@ class Api:
     async def _once(self, method: str, path: str, options: dict[str, Any]) -> httpx.Response:
         response = await self.server.send(method, path, **options)
         if response.status_code != 204 and "json" not in response.headers.get("Content-Type", ""):
-            raise Unreachable(f"{path} answered with something that is not JSON")
+            raise Failed(
+                f"{self.server.origin} does not answer as a Weei server does; is the address right?", code="not_weei"
+            )
         return response
 
     async def page(self, path: str, **query: object) -> tuple[list[dict[str, Any]], str | None]:
@@ -96,12 +98,10 @@ class Api:
 
     async def checkpoint(self, job_id: str, round_number: int | None) -> dict[str, Any]:
         """That of the round, or the newest."""
-        before = {} if round_number is None else {"before": round_number + 1}
-        rows = await self.get(f"/api/v1/jobs/{job_id}/checkpoints", limit=1, **before)
-        if not rows or round_number not in (None, rows[0]["artifact"]["round"]):
-            raise Failed(f"The job has no checkpoint of round {round_number}.", code="not_found")
-        found: dict[str, Any] = rows[0]
-        return found
+        path = f"/api/v1/jobs/{job_id}/checkpoints"
+        found = await (self.get(path, limit=1) if round_number is None else self.get(f"{path}/{round_number}"))
+        newest: dict[str, Any] = found[0] if isinstance(found, list) else found
+        return newest
 
 
 def _address(path: str, query: dict[str, object]) -> str:

@@ -74,18 +74,21 @@ def describe(printer: Printer, job: dict[str, Any], newest: dict[str, Any] | Non
 
 async def participants(api: Api, printer: Printer, options: argparse.Namespace) -> Exit:
     job = await api.get(f"{JOBS}/{(await api.job_named(options.job))['id']}")
-    printer.data(job["participants"])
-    printer.table(*participant_rows(job), empty="Nobody was invited yet; see weei invite.")
+    people = [row async for row in api.pages(f"{JOBS}/{job['id']}/participants")]
+    printer.data(people)
+    printer.table(*participant_rows(people, job["slots"]), empty="Nobody was invited yet; see weei invite.")
     return Exit.DONE
 
 
-def participant_rows(job: dict[str, Any]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    working = {slot["peerId"]: slot for slot in job["slots"]}
+def participant_rows(
+    people: list[dict[str, Any]], slots: list[dict[str, Any]]
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    working = {slot["peerId"]: slot for slot in slots}
     rows: list[tuple[object, ...]] = []
-    for peer_id, person in job["participants"].items():
-        slot = working.get(peer_id)
+    for person in people:
+        slot = working.get(person["peerId"])
         work = f"{slot['chunkId']}, {slot['status']}" if slot else None
-        rows.append((peer_id[:8], person["label"] or None, person["state"], work, person.get("error")))
+        rows.append((person["peerId"][:8], person["label"] or None, person["state"], work, person.get("error")))
     return ("Peer", "Device", "State", "Works on", "Error"), rows
 
 

@@ -167,7 +167,8 @@ def picture(moment: Moment) -> Group:
     head.add_row("[bold]Time left[/bold]", duration(at.get("estimatedRemainingMs")))
     if job["error"] or job["waitingFor"]:
         head.add_row("[bold]Now[/bold]", escape(clean(job["error"] or job["waitingFor"])))
-    people = table_of(*participant_rows(job)) if job["participants"] else Text("Nobody takes part yet.")
+    listed = [{"peerId": peer_id, **person} for peer_id, person in job["participants"].items()]
+    people = table_of(*participant_rows(listed, job["slots"])) if listed else Text("Nobody takes part yet.")
     return Group(head, Text(), people, Text(), table_of(*checkpoint_rows(moment.checkpoints)))
 
 

@@ -63,6 +63,7 @@ class Server:
         last_retry: float,
         on_trouble: Callable[[str, float], None] = lambda reason, delay: None,
         says_origin: bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.origin = origin
         self._clock = clock
@@ -72,7 +73,7 @@ class Server:
         self._gap = 0.0
         headers = {"User-Agent": program} | ({"Origin": origin} if says_origin else {})
         timeout = httpx.Timeout(30, connect=10, write=60)
-        self._client = httpx.AsyncClient(base_url=origin, headers=headers, timeout=timeout)
+        self._client = httpx.AsyncClient(base_url=origin, headers=headers, timeout=timeout, transport=transport)
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -143,11 +144,19 @@ class Server:
         except httpx.TransportError as error:
             raise Unreachable(_describe(error)) from error
         try:
-            self.heard()
-            await _check(response)
+            await self._check(response)
             yield response
         finally:
             await response.aclose()
+
+    async def _check(self, response: httpx.Response) -> None:
+        """What a proxy says of a server that is away is no sign of the server."""
+        try:
+            await _check(response)
+        except Problem:
+            self.heard()
+            raise
+        self.heard()
 
 
 async def unless_silent(server: Server, seconds: float, work: Awaitable[T]) -> T:
@@ -167,6 +176,7 @@ async def unless_silent(server: Server, seconds: float, work: Awaitable[T]) -> T
 
 
 async def _check(response: httpx.Response) -> None:
+    """Raises for all but a success."""
     status = response.status_code
     if status < 300:
         return
