@@ -76,14 +76,17 @@ class Part:
 
     def _found(self) -> Found:
         began = time.perf_counter()
-        reason = ""
+        reason, details = "", ""
         try:
             self._look()
         except NotReady as error:
-            reason = str(error)
+            reason = details = str(error)
         except Exception as error:
-            reason = "it does not answer, or with an error"
-            logger.warning("%s is not ready: %s", self.name, error)
+            reason, details = "it does not answer, or with an error", str(error)
+        if reason and (self._last is None or self._last.ok):
+            logger.warning("%s is not ready: %s", self.name, details)
+        elif not reason and self._last is not None and not self._last.ok:
+            logger.info("%s is ready again", self.name)
         self._last = Found(not reason, round((time.perf_counter() - began) * 1000, 1), time.monotonic(), reason)
         return self._last
 

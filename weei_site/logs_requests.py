@@ -78,7 +78,9 @@ class _Request:
             route = self._route or self._fields.get("route", "unknown")
             seconds = time.perf_counter() - began
             metrics.request_done(route, scope["method"], self._status, seconds)
-            level = logging.WARNING if self._status >= 500 else logging.DEBUG
+            # Whoever asks for health asks again in a second, and that a part is away is said elsewhere, once.
+            news = self._status >= 500 and route != "readyz"
+            level = logging.WARNING if news else logging.DEBUG
             logger.log(level, "%s %s %d in %.0f ms", scope["method"], route, self._status, seconds * 1000)
 
     async def receive(self) -> Any:

@@ -122,6 +122,10 @@ def test_a_spoofed_host_is_not_believed(headers):
 @pytest.mark.parametrize(
     "method, path",
     [
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("POST", "/readyz"),
+        ("GET", "/metrics"),
         ("GET", "/static/weei/weei.js"),
         ("GET", "/static/nothing.js"),
         ("POST", "/static/weei/weei.js"),

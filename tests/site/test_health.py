@@ -179,3 +179,13 @@ def test_whatever_the_host_and_no_method_but_reading(ask, parts):
         assert ask(path, "POST").status == 405
         assert ask(path, headers={"Host": "evil.example"}).status == 200
     assert ask("/healthz/").status == 404
+
+
+def test_the_log_tells_once_that_a_part_is_away_and_once_that_it_is_back(caplog):
+    caplog.set_level("INFO", "weei_site.health")
+    looks = [away, away, lambda: None, lambda: None]
+    part = Part("database", lambda: looks.pop(0)(), keep_seconds=0)
+    for _ in range(4):
+        asyncio.run(part.state())
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2 and "is not ready" in lines[0] and lines[1] == "database is ready again"
