@@ -25,14 +25,24 @@ class FedAdam:
     def step(
         self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
     ) -> tuple[Vector, tuple[Vector, ...]]:
+        # In place where it can be: a sum or product of two is the same in either order, and memory takes the time.
         first, second = state
         beta1, beta2 = options["beta1"], options["beta2"]
         change = average - start
-        first = beta1 * first + (1 - beta1) * change
-        second = beta2 * second + (1 - beta2) * (change * change)
-        rise = options["serverLearningRate"] * (first / (1 - _power(beta1, step)))
-        spread = np.sqrt(second / (1 - _power(beta2, step))) + options["epsilon"]
-        return start + rise / spread, (first, second)
+        first = beta1 * first
+        first += (1 - beta1) * change
+        second = beta2 * second
+        change *= change
+        change *= 1 - beta2
+        second += change
+        weights = first / (1 - _power(beta1, step))
+        weights *= options["serverLearningRate"]
+        spread = np.divide(second, 1 - _power(beta2, step), out=change)
+        np.sqrt(spread, out=spread)
+        spread += options["epsilon"]
+        weights /= spread
+        weights += start
+        return weights, (first, second)
 
 
 @lru_cache(maxsize=8)
