@@ -35,7 +35,7 @@ export function axisOf() {
 function xAxis({ axis }) {
   const text = (/** @type {number} */ tick) => (axis === "time" && tick < 10 && !Number.isInteger(tick) ? `${tick.toFixed(1)} s` : axis === "round" && !Number.isInteger(tick) ? "" : xText(axis, tick));
   const steps = axis === "time" ? { incrs: STEPS } : {};
-  return { ...axisOf(), ...steps, space: axis === "round" ? 50 : 80, values: (/** @type {unknown} */ _, /** @type {number[]} */ ticks) => ticks.map(text) };
+  return { ...axisOf(), ...steps, size: 34, space: axis === "round" ? 50 : 80, values: (/** @type {unknown} */ _, /** @type {number[]} */ ticks) => ticks.map(text) };
 }
 
 /** Pixels beside the drawing that the longest label needs. @param {unknown} _ @param {readonly string[] | null} labels */
@@ -69,8 +69,8 @@ const dots = {
 /** @param {Line} line @param {Choices} choices */
 function seriesOf(line, { weight, off }) {
   const common = { label: line.name, scale: line.scale, stroke: toneColor(line.tone), width: line.width, dash: line.dash, spanGaps: false, show: !off.has(line.key) };
-  const measured = { ...common, points: dots };
-  return weight ? [{ ...measured, alpha: FAINT, width: 1, dash: undefined }, { ...common, points: { ...dots, size: 4 } }] : [measured];
+  const filled = { ...dots, fill: common.stroke };
+  return weight ? [{ ...common, points: filled, alpha: FAINT, width: 1, dash: undefined }, { ...common, points: filled }] : [{ ...common, points: filled }];
 }
 
 /** Lines of uPlot for each line of the figure: with smoothing the values as measured and the average. @param {Choices} choices */
