@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import os
+import threading
 from datetime import timedelta
 
 import pytest
@@ -20,6 +22,7 @@ from checkpoints.services.artifacts import (
     artifact_reference,
     artifact_source,
     job_artifact_add,
+    synced_meanwhile,
 )
 from checkpoints.store import store
 from tests.checkpoints.conftest import sha
@@ -157,3 +160,23 @@ def test_a_job_refers_once_per_kind(world):
     assert JobArtifact.objects.count() == before
     job_artifact_add(world.job, sha(world.validation), JobArtifact.Kind.CHUNK, "c2.bin")
     assert JobArtifact.objects.count() == before + 1
+
+
+def test_a_file_is_synced_while_it_is_written(monkeypatch):
+    synced = threading.Event()
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.set())
+    with artifact_new_file() as new, synced_meanwhile(new):
+        assert synced.wait(10)
+
+
+def test_a_write_that_failed_behind_is_an_error_of_the_writer(monkeypatch):
+    """The kernel tells of it once: the sync at the end would find nothing wrong."""
+    tried = threading.Event()
+
+    def fails(descriptor):
+        tried.set()
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(os, "fdatasync", fails)
+    with pytest.raises(OSError, match="broken"), artifact_new_file() as new, synced_meanwhile(new):
+        assert tried.wait(10)

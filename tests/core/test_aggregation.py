@@ -91,11 +91,14 @@ class Run:
         return self.merge(settings, (1, [w + c for w, c in zip(unpack(self.weights), change, strict=True)]))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("block", [1, 3, 5, 64 * 1024])
 @pytest.mark.parametrize("vector", GOLDEN, ids=lambda v: v["method"] + ("-averageOnly" if v["averageOnly"] else ""))
-def test_gives_the_golden_bits_whatever_the_block_size(vector, block, monkeypatch):
+def test_gives_the_golden_bits_whatever_the_block_size(vector, block, threads, monkeypatch):
     """The golden file was made one element at a time with Python's floats. Ranges start and end inside blocks."""
     monkeypatch.setattr(engine, "BLOCK_FLOATS", block)
+    monkeypatch.setattr(engine, "MOST_THREADS", threads)
+    monkeypatch.setattr("os.cpu_count", lambda: threads)
     run = Run(bytes.fromhex(vector["start"]))
     for expected in vector["rounds"]:
         updates = [(update["weight"], bytes.fromhex(update["weights"])) for update in expected["updates"]]
