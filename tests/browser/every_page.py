@@ -80,9 +80,10 @@ class World:
 
 
 @contextmanager
-def world(stack: Stack) -> Iterator[World]:
-    """A finished job, one at work for as long as the block lasts, one without data, a package, and a list of others."""
-    finished, running = DigitsJob(stack, epochs=3), DigitsJob(stack, epochs=60, localEpochs=900)
+def world(stack: Stack, *, epochs: int = 1) -> Iterator[World]:
+    """A finished job of so many passes, one at work for as long as the block lasts, one without data, a package, and a
+    list of others."""
+    finished, running = DigitsJob(stack, epochs=epochs), DigitsJob(stack, epochs=60, localEpochs=900)
     cartpole = CartPoleJob(stack)
     with Agent(stack, finished.link, "ada"), Agent(stack, finished.link, "ben"):
         finished.start(wanted=2)
@@ -119,6 +120,9 @@ def coordinator_places(world: World) -> list[Place]:
         Place("job-running", f"/jobs/{world.running}/", "#chart canvas"),
         Place("job-ready", f"/jobs/{world.cartpole}/"),
         Place("job-finished", f"{job}/", "#chart canvas"),
+        Place("compare", f"/jobs/compare?job={world.finished}&job={world.running}", "canvas"),
+        Place("rounds", f"{job}/rounds/"),
+        Place("round", f"{job}/rounds/2/"),
         Place("checkpoints", f"{job}/checkpoints/"),
         Place("checkpoint", f"{job}/checkpoints/3/"),
         Place("checkpoint-continue", f"{job}/checkpoints/3/continue"),
@@ -128,4 +132,5 @@ def coordinator_places(world: World) -> list[Place]:
         Place("package", f"/packages/{world.package}/"),
         Place("package-delete", f"/packages/{world.package}/delete"),
         Place("sites", "/account/sites/"),
+        Place("tokens", "/account/tokens/"),
     ]

@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--docs", action="store_true", help="write the pictures of docs/images too")
     options = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with Stack() as stack, sync_playwright() as playwright, world(stack) as made:
+    with Stack() as stack, sync_playwright() as playwright, world(stack, epochs=3) as made:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), chromium_sandbox=False)
 
         def draw(page: Page, places: list[Place]) -> None:

@@ -1,4 +1,5 @@
-"""axe-core finds nothing serious on any page, in the light and in the dark, at both widths."""
+"""axe-core finds nothing serious in what pages become while they are used, in the light and in the dark, at both
+widths. Every page as it is loaded is looked at by test_design.py, which weighs it too."""
 
 import pytest
 from playwright.sync_api import expect
@@ -9,7 +10,6 @@ from tests.browser.people import Coordinator, Participant
 from tests.browser.playing import SEED, train
 from tests.browser.test_pages import LONG, WIDTHS
 from tests.stack.model_jobs import CartPoleJob, DigitsJob
-from weei_site.help_topics import TOPICS
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 STAFF = """
@@ -60,47 +60,29 @@ def test_axe_finds_what_is_wrong(stack, chromium):
 
 def test_pages_for_everybody(stack, chromium):
     with Participant(chromium, "visitor") as visitor:
-        visit(visitor, stack, "/")
-        visit(visitor, stack, "/sign-in/")
-        visit(visitor, stack, "/help/")
-        visit(visitor, stack, "/help/errors")
-        for topic in TOPICS:
-            visit(visitor, stack, f"/help/{topic.slug}/")
-        visit(visitor, stack, "/train/", "#train-none h1")
+        visitor.page.goto(f"{stack.url}/train/")
         visitor.page.locator("#device-settings summary").click()
         check(visitor.page)
         visitor.page.goto(stack.sign_in_link("carol"))
         check(visitor.page)
         visit(visitor, stack, f"/join/{'x' * 43}/", "#join-invalid h1")
         visitor.forgive(404, "/api/v1/invitations/open")
-        visit(visitor, stack, "/jobs/nothing-here/")
-        visitor.forgive(404, "/jobs/nothing-here/")
 
 
 def test_pages_of_a_coordinator(stack, alice, watched):
     base = f"/jobs/{watched}"
-    visit(alice, stack, "/jobs/")
-    visit(alice, stack, "/account/sites/")
-    visit(alice, stack, "/jobs/new/")
+    alice.page.goto(f"{stack.url}/jobs/new/")
     alice.page.locator("[data-preset*=digits]").click()
     expect(alice.page.locator("#chosen-files li").first).to_be_visible()
     alice.page.locator("details").evaluate_all("(all) => all.forEach((details) => { details.open = true; })")
     check(alice.page)
-    visit(alice, stack, "/jobs/continue/")
-    visit(alice, stack, f"{base}/")
-    alice.page.locator("details").evaluate_all("(all) => all.forEach((details) => { details.open = true; })")
-    check(alice.page)
-    visit(alice, stack, f"{base}/checkpoints/")
-    visit(alice, stack, f"{base}/checkpoints/0/")
-    visit(alice, stack, f"{base}/checkpoints/0/continue")
-    visit(alice, stack, f"{base}/play/", "#play h2")
-    visit(alice, stack, f"{base}/delete")
     alice.page.goto(f"{stack.url}{base}/")
-    alice.page.locator("#settings > summary").click()
+    alice.page.locator("details").evaluate_all("(all) => all.forEach((details) => { details.open = true; })")
     alice.page.locator("#id_epochs").fill("0")
     alice.page.get_by_role("button", name="Save settings").click()
     expect(alice.page.locator("#settings-form .problem:visible").first).to_be_visible()
     check(alice.page)
+    visit(alice, stack, f"{base}/play/", "#play h2")
     alice.complaints.clear()
 
 

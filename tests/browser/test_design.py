@@ -1,18 +1,19 @@
 """What every page weighs and how many requests it takes, and what the design gives all of them: theme, toasts with
 undo, questions, keys, and the list of jobs."""
 
-import json
 import re
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.accessibility import check_accessible
 from tests.browser.every_page import coordinator_places, public_places, world
 from tests.browser.people import Coordinator, Participant
+from tests.browser.test_pages import WIDTHS
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 MOST_BYTES = 300 * 1024
-MOST_REQUESTS = 60
+MOST_REQUESTS = 80
 # What a page is about, and not what it is made of: models, data, weights, and what the server knows of the job.
 CONTENT = re.compile(r"/(bytes|presets|api)/|/jobs/[0-9a-f-]{36}/(play/\w+|manifest|chart)")
 
@@ -29,40 +30,60 @@ def alice(stack, chromium):
         yield person.sign_in(stack)
 
 
-def weigh(person, stack, place):
-    """(bytes as they were served: headers and bodies, compressed where the server does; requests) with a cold cache.
-    Chromium's own protocol counts them, for Workers as well."""
-    context = person.context
-    page = context.new_page()
-    session = context.new_cdp_session(page)
-    session.send("Network.enable")
-    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    urls, sizes = {}, {}
-    session.on("Network.requestWillBeSent", lambda event: urls.__setitem__(event["requestId"], event["request"]["url"]))
-    session.on(
-        "Network.loadingFinished", lambda event: sizes.__setitem__(event["requestId"], event["encodedDataLength"])
-    )
-    page.goto(stack.url + place.path)
-    expect(page.locator(place.ready).locator("visible=true").first).to_be_visible()
-    page.wait_for_load_state("load")
-    page.wait_for_timeout(250)
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
-    page.close()
-    counted = [id for id, url in urls.items() if url.startswith("http") and not CONTENT.search(url)]
-    return sum(sizes.get(id, 0) for id in counted), len(counted), round(paint)
+class Scales:
+    """A page whose transfer is counted as it was served: headers and bodies, compressed where the server does, with a
+    cold cache. Chromium's own protocol counts."""
+
+    def __init__(self, person):
+        self.page = person.context.new_page()
+        session = person.context.new_cdp_session(self.page)
+        session.send("Network.enable")
+        session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        session.on("Network.requestWillBeSent", lambda event: self._urls.update({event["requestId"]: event["request"]}))
+        session.on("Network.loadingFinished", lambda event: self._ended.append(event))
+
+    def load(self, stack, place):
+        """(bytes, requests, milliseconds until something was painted)"""
+        self._urls, self._ended = {}, []
+        self.page.goto(stack.url + place.path)
+        expect(self.page.locator(place.ready).locator("visible=true").first).to_be_visible()
+        counted = {
+            id
+            for id, request in self._urls.items()
+            if request["url"].startswith("http") and not CONTENT.search(request["url"])
+        }
+        size = sum(event["encodedDataLength"] for event in self._ended if event["requestId"] in counted)
+        paint = self.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
+        return size, len(counted), round(paint)
 
 
-def test_every_page_is_light(stack, chromium, made, alice, record_property):
-    """Under 300 KiB, as served, without model and data. The first paint is told, not judged: machines differ."""
+def every_width(page):
+    """Nothing grave is found at any width, and a phone need not be scrolled sideways."""
+    size = page.viewport_size
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        check_accessible(page)
+        wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wider <= 0, (page.url, width, wider)
+    page.set_viewport_size(size)
+
+
+def look_at(person, stack, places, found):
+    scales = Scales(person)
+    for place in places:
+        found[place.name] = scales.load(stack, place)
+        every_width(scales.page)
+    scales.page.close()
+
+
+def test_every_page_is_light_and_open_to_everybody(stack, chromium, made, alice):
+    """Under 300 KiB without model and data, and nothing grave for axe-core. The first paint is told, not judged, for
+    machines differ."""
     found = {}
     with Participant(chromium, "visitor") as visitor:
-        for place in public_places(made):
-            found[place.name] = weigh(visitor, stack, place)
-        visitor.complaints.clear()
-    for place in coordinator_places(made):
-        found[place.name] = weigh(alice, stack, place)
-    alice.complaints.clear()
-    record_property("pages", json.dumps(found))
+        look_at(visitor, stack, public_places(made), found)
+        visitor.forgive(404, "/jobs/nothing-here/")
+    look_at(alice, stack, coordinator_places(made), found)
     for name, (size, requests, paint) in sorted(found.items(), key=lambda item: -item[1][0]):
         print(f"{name:20} {size / 1024:6.1f} KiB {requests:3} requests, first paint after {paint} ms")
     assert {name: size for name, (size, _, _) in found.items() if not 0 < size < MOST_BYTES} == {}
@@ -103,6 +124,7 @@ def test_a_deleted_job_comes_back_by_the_toast(stack, made, alice):
     page.get_by_role("button", name="Delete the job").click()
     toast = page.locator("#toasts .toast")
     expect(toast).to_contain_text("“Night run 8” was deleted.")
+    check_accessible(page)
     page.goto(f"{stack.url}/help/")
     page.goto(job)
     alice.forgive(404, job.removeprefix(stack.url))
@@ -121,6 +143,7 @@ def test_what_would_be_lost_is_asked_by_name_and_cancelled(stack, made, alice):
     question = page.get_by_role("dialog")
     expect(question.get_by_role("heading")).to_have_text("Finish “Handwritten digits” now?")
     expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    check_accessible(page)
     page.keyboard.press("Escape")
     expect(question).to_have_count(0)
     expect(page.locator("#do-finish")).to_be_focused()
@@ -158,6 +181,8 @@ def test_keys_are_listed_and_can_be_switched_off(stack, alice):
     page = alice.page
     page.goto(f"{stack.url}/help/")
     page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    check_accessible(page)
     page.get_by_role("dialog", name="Keyboard shortcuts").get_by_label("Shortcuts are on").uncheck()
     page.keyboard.press("Escape")
     page.reload()

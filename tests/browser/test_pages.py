@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -11,7 +10,6 @@ from tests.browser.people import Coordinator, Participant, wait_until
 from tests.stack.model_jobs import DigitsJob
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
-SCREENSHOTS = Path(__file__).resolve().parent.parent.parent / "test-results" / "screenshots"
 WIDTHS = {1280: 900, 390: 844}
 LONG = {"epochs": 200, "localEpochs": 4000, "batchSize": 16, "learningRate": 0.01}
 EVIL = '"><img src=x onerror=window.pwn=1>'
@@ -78,17 +76,12 @@ def running(stack, phone):
 
 
 def check_page(page, name):
-    """It fits a phone and says nothing that only programs understand; pictures of it are kept, light and dark."""
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    """It fits a phone and says nothing that only programs understand. `make screenshots` draws it."""
     size = page.viewport_size
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            page.screenshot(path=SCREENSHOTS / f"{name}-{width}-{scheme}.png", full_page=True)
         overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert overflow <= 0, (name, width, overflow)
-    page.emulate_media(color_scheme="light")
     page.set_viewport_size(size)
     words = page.locator("body").inner_text()
     # The page about errors speaks of NaN because updates may hold some.
