@@ -8,6 +8,7 @@ from collections.abc import Callable
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from checkpoints.bytes.http import MethodNotAllowed
 from peers.models import Peer
@@ -108,7 +109,13 @@ class WeeiErrors:
         if request.path.startswith("/api/"):
             return problem(error)
         htmx = bool(request.headers.get("HX-Request"))
-        response = render(request, "_error.html" if htmx else "error.html", {"error": error}, status=error.status)
+        template = "_error.html" if htmx else "error.html"
+        if isinstance(exception, OperationalError | InterfaceError):
+            # Who is signed in, and what they are to be told, stands in the database too: the page does without.
+            known = {"error": error, "request": {"COOKIES": request.COOKIES}}
+            response = HttpResponse(render_to_string(template, known), status=error.status)
+        else:
+            response = render(request, template, {"error": error}, status=error.status)
         _say_when(response, error)
         if htmx:
             # The message has a place of its own on every page; what the button would have replaced stays.

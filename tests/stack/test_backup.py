@@ -33,6 +33,6 @@ def test_a_copy_that_was_made_while_everything_runs_is_whole(stack, tmp_path):
     with Stack({"VAR_DIR": str(new)}, services=("web",)) as restored:
         assert restored.manage("verify_store").splitlines()[-1].endswith("all whole")
         client = restored.signed_in()
-        (listed,) = [row for row in client.get("/api/v1/jobs").raise_for_status().json()["jobs"] if row["id"] == job.id]
+        (listed,) = [row for row in client.get("/api/v1/jobs").raise_for_status().json() if row["id"] == job.id]
         assert listed["name"] != "later" and listed["status"] == "ready"
         assert restored.manage("rebuild", job.id).startswith("Round 0: equal")

@@ -155,7 +155,8 @@ class Supervision:
                 self._process.kill()
                 self._process.wait()
         _end_orphans()
-        for path in (*self.run_dir.glob("*.sock"), self.run_dir / "supervisor.pid"):
+        left = (*self.run_dir.glob("*.sock"), *self.run_dir.glob("worker-*"), self.run_dir / "supervisor.pid")
+        for path in left:
             path.unlink(missing_ok=True)
 
     def _stop_at_once(self) -> None:
