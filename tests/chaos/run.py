@@ -46,7 +46,7 @@ MAY_PAUSE = ("disk-full", "outage", "link", "stop")
 LEASE_SLACK_SECONDS = 45
 NAMES = tuple(f"I{number}" for number in range(1, 11))
 BEHAVIOUR = Behaviour(
-    work_seconds=0.4,
+    work_seconds=0.3,
     drop_out=0.02,
     reload=0.02,
     bad=0.01,
@@ -54,8 +54,8 @@ BEHAVIOUR = Behaviour(
     other_bytes=0.02,
     late=0.01,
     straggle=0.01,
-    straggle_factor=5,
-    away_seconds=3,
+    straggle_factor=3,
+    away_seconds=1.5,
 )
 DIGITS = {
     "epochs": 100_000,

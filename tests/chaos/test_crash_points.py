@@ -152,7 +152,7 @@ def every_boundary(stride, prepare, work, go_on) -> int:
         number += stride
 
 
-STRIDES = [pytest.param(15, id="some", marks=pytest.mark.db), pytest.param(1, id="all", marks=pytest.mark.full)]
+STRIDES = [pytest.param(15, id="some"), pytest.param(1, id="all", marks=pytest.mark.full)]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_messages")]
 
 
