@@ -72,6 +72,7 @@ SERVER = tuple(
         "site",
         "pages",
         "agent",
+        "cli",
         "pg",
         "chaos",
     )

@@ -17,7 +17,7 @@ PARSERS = next(a for a in make_parser()._actions if isinstance(a, argparse._SubP
 
 def section(command):
     """The part of the page about one command."""
-    found = re.search(rf"^### `weei {command}\b.*?(?=^##)", PAGE, re.M | re.S)
+    found = re.search(rf"^### `weei {command}\b.*?(?=^##|\Z)", PAGE, re.M | re.S)
     assert found, f"weei {command} has no section"
     return found[0]
 

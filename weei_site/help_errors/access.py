@@ -57,9 +57,10 @@ ACCESS = Group(
         ),
         Entry(
             "signed_out",
-            "This site is not signed in any more",
+            "This site or program is not signed in any more",
             "Its sign-in ended: you revoked it, it expired, or your password was changed.",
-            "Sign in there again. Under “Connected sites” you see what is signed in.",
+            "On a site, sign in again. For a program, make a new token. Under “Connected sites” and “Access tokens” you "
+            "see what acts for you.",
         ),
         Entry(
             "other_origin",
