@@ -53,6 +53,8 @@ for number in range(count):
     job.name = f"{names[number % len(names)]} {number + 1}"
     job.coordinator_peer = None
     job.status = ("completed", "ready", "paused")[number % 3]
+    if job.status == "paused":
+        job.pass_no, job.cursor = 0, 5 + number % 6
     job.last_error = ""
     job.save(force_insert=True)
     Job.objects.filter(pk=job.pk).update(created=timezone.now() - timedelta(hours=number + 2))

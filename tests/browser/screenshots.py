@@ -80,13 +80,12 @@ def main() -> int:
 
 
 def show() -> None:
-    """The pictures of the documents, small enough for a repository: a screen's height, WebP."""
+    """The pictures of the documents, small enough for a repository: the upper part of the page as WebP."""
     for name, taken in SHOWN.items():
         with Image.open(FOLDER / f"{taken}.png") as image:
-            part = image.crop(
-                (0, 0, image.width, min(image.height, round(image.width * (2.2 if image.width < 500 else 1))))
-            )
-            part.convert("RGB").save(ROOT / "docs/images" / name, "WEBP", quality=82, method=6)
+            height = min(image.height, round(image.width * (2.2 if image.width < 500 else 1.25)))
+            part = image.crop((0, 0, image.width, height)).convert("RGB")
+            part.save(ROOT / "docs/images" / name, "WEBP", quality=82, method=6)
 
 
 if __name__ == "__main__":
