@@ -30,6 +30,8 @@ disk, and disks forget."""
 NOTE = "user.weei.whole"
 _FILE_CLOCK = 5
 """CLOCK_REALTIME_COARSE of Linux, by which file systems stamp their files; the module `time` has no name for it."""
+_TICK_MS = 20
+"""More than a tick of it has; a file from a clock that is ahead of this one is not waited for."""
 
 _Stamp = tuple[int, int, int]
 
@@ -77,11 +79,13 @@ class Verified:
         status = path.stat()
         if status.st_size <= ALWAYS_BYTES:
             return
-        while time.clock_gettime_ns(_FILE_CLOCK) <= status.st_mtime_ns:
-            # A write within the same tick of the file system's clock (some milliseconds) could not be told from before.
+        for _ in range(_TICK_MS):
+            # A write within the same tick of the file system's clock could not be told from those before.
+            if time.clock_gettime_ns(_FILE_CLOCK) > status.st_mtime_ns:
+                with suppress(OSError):
+                    os.setxattr(path, NOTE, _note(sha256, _stamp(status)))
+                return
             time.sleep(0.001)
-        with suppress(OSError):
-            os.setxattr(path, NOTE, _note(sha256, _stamp(status)))
 
     def _remember(self, sha256: str, stamp: _Stamp) -> None:
         with self._lock:

@@ -184,6 +184,14 @@ def test_a_note_counts_only_for_the_bytes_the_day_and_the_boot_that_it_was_made_
     assert hashed == [len(BIG)]
 
 
+def test_a_file_from_a_clock_that_is_ahead_is_not_waited_for(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(BIG)
+    os.utime(path, (time.time() + 3600,) * 2)
+    FileStore(tmp_path / "store").verified.vouch(path, hashlib.sha256(BIG).hexdigest())
+    assert os.listxattr(path) == []
+
+
 def raises_no_data(*args):
     raise OSError(errno.ENODATA, "no such attribute")
 
