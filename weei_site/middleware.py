@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from checkpoints.bytes.http import MethodNotAllowed
 from peers.models import Peer
 from weei_core import js_json
-from weei_core.errors import NotFound, Unavailable, WeeiError
+from weei_core.errors import Invalid, NotFound, Unavailable, WeeiError
 from weei_core.log_context import note
 from weei_core.problems import problem_body
 
@@ -110,12 +110,7 @@ class WeeiErrors:
             return problem(error)
         htmx = bool(request.headers.get("HX-Request"))
         template = "_error.html" if htmx else "error.html"
-        if isinstance(exception, OperationalError | InterfaceError):
-            # Who is signed in, and what they are to be told, stands in the database too: the page does without.
-            known = {"error": error, "request": {"COOKIES": request.COOKIES}}
-            response = HttpResponse(render_to_string(template, known), status=error.status)
-        else:
-            response = render(request, template, {"error": error}, status=error.status)
+        response = _page(request, template, error, away=isinstance(exception, OperationalError | InterfaceError))
         _say_when(response, error)
         if htmx:
             # The message has a place of its own on every page; what the button would have replaced stays.
@@ -125,10 +120,25 @@ class WeeiErrors:
         return response
 
 
+def _page(request: HttpRequest, template: str, error: WeeiError, *, away: bool) -> HttpResponse:
+    """Who is signed in, and what they are to be told, stands in the database too: while it is away, without."""
+    if not away:
+        try:
+            return render(request, template, {"error": error}, status=error.status)
+        except (OperationalError, InterfaceError) as failure:
+            logger.warning("the database does not answer: %s", failure)
+    known = {"error": error, "request": {"COOKIES": request.COOKIES}}
+    return HttpResponse(render_to_string(template, known), status=error.status)
+
+
 def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Django's own pages for a wrong address or method are no answer to a program."""
     if response.status_code == 404 and not hasattr(response, "reason_code"):
         return problem(NotFound("There is nothing at this address."))
+    if response.status_code == 400 and response["Content-Type"].startswith("text/html"):
+        return problem(
+            Invalid("The body must be JSON; what came could not be read as what its Content-Type says.", field="body")
+        )
     if response.status_code == 405:
         allowed = response.headers.get("Allow", "")
         answer = problem(MethodNotAllowed(f"The method must be {allowed}; found {request.method}."))
@@ -146,10 +156,18 @@ def _log_denial(request: HttpRequest, response: HttpResponse) -> None:
     peer = getattr(request, "auth", None)
     denials.info(
         "user=%s peer=%s %s /%s %d %s",
-        getattr(getattr(request, "user", None), "pk", None) or "-",
+        _who(request),
         peer.pk if isinstance(peer, Peer) else "-",
         request.method,
         match.route,
         response.status_code,
         getattr(response, "reason_code", "csrf" if response.status_code == 403 else "not_found"),
     )
+
+
+def _who(request: HttpRequest) -> object:
+    """The person's id. A refusal is not worth a failure where the database cannot say who it is."""
+    try:
+        return getattr(getattr(request, "user", None), "pk", None) or "-"
+    except (OperationalError, InterfaceError):
+        return "?"

@@ -142,6 +142,10 @@ class Composed(Stack):
         except OSError:
             return 0, "", {}
 
+    def said(self, name: str, about: str) -> list[str]:
+        """The lines of its log that hold this text."""
+        return [line for line in (self.folder / f"var/log/{name}.log").read_text().splitlines() if about in line]
+
     def metrics(self, name: str) -> str:
         status, body, _ = self.answer(name, "/metrics", {"Authorization": f"Bearer {self.metrics_token}"})
         assert status == 200, (name, status, body)
