@@ -137,9 +137,11 @@ export class ChartPanel {
     const figure = this.#figure;
     if (!figure) return;
     const [first, last] = this.#view.indexes;
-    const from = xText(figure.axis, figure.x[first] ?? 0);
-    const to = xText(figure.axis, figure.x[last] ?? 0);
-    const range = last < first ? "No point is in view." : `${axisName(figure.axis, figure.unit)} ${from} to ${to}`;
+    // Of a part the range itself: points that the server left out at first may come to stand at its ends.
+    const [from, to] = this.#view.range ?? [figure.x[first] ?? 0, figure.x[last] ?? 0];
+    const ends = figure.axis === "round" ? [Math.ceil(from), Math.floor(to)] : [from, to];
+    const [begin, end] = ends.map((x) => xText(figure.axis, x));
+    const range = last < first ? "no point is in view" : `${axisName(figure.axis, figure.unit)} ${begin} to ${end}`;
     const text = range.charAt(0).toUpperCase() + range.slice(1);
     setText("chart-range", this.#view.range ? text : "");
     for (const id of ["chart-left", "chart-right", "chart-reset"]) /** @type {HTMLButtonElement} */ (byId(id)).disabled = !this.#view.range;
