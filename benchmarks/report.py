@@ -19,8 +19,8 @@ BEGIN, END = "<!-- figures: written by python -m benchmarks.report -->", "<!-- e
 REASONS: Mapping[str, str] = {
     "aggregation": "at least 1 is asked for, 2 is the goal. About half of a merge's processor time is work that Flower "
     "does not do at all: reading the updates out of the page cache (15 %), hashing the result (30 %) and writing it "
-    "(9 %); and the sums run in float64, so that no order of arrival changes a bit. One core hashes 1.9 GB/s of result, "
-    "which is the limit with any number of cores: 15 GB/s of 8 updates.",
+    "(9 %); and the sums run in float64, so that no order of arrival changes a bit. One core hashes 1.9 GB/s of "
+    "result, which is the limit with any number of cores: 15 GB/s of 8 updates.",
 }
 """By the figure's name: why it misses its goal, and what the limit is now."""
 
