@@ -1,13 +1,16 @@
 """/metrics: who may read it, that Prometheus can, what it counts, and that its labels do not grow with use."""
 
+import re
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from django.db import OperationalError
 from django.utils import timezone
+from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.models import Job, Round, Sweep
@@ -217,3 +220,16 @@ def test_a_port_that_is_taken_is_a_log_line_and_no_reason_to_stop(caplog):
     port = metrics_worker.serve(0)
     assert metrics_worker.serve(port) == 0
     assert "METRICS_PORT" in caplog.text
+
+
+def test_every_metric_is_documented_and_no_other(settings, tmp_path):
+    with redis_here(tmp_path) as settings.QUEUE_URL:
+        Sweep.objects.update_or_create(pk=1, defaults={"ended_at": timezone.now()})
+        text = (generate_latest(REGISTRY) + Kept().text()).decode()
+    families = text_string_to_metric_families(text)
+    told = {f"{one.name}_total" if one.type == "counter" else one.name for one in families if one.name[:5] == "weei_"}
+    page = (Path(settings.BASE_DIR) / "docs/operations.md").read_text()
+    table = page[page.index("| metric | of |") : page.index('"Of all"')]
+    assert told == set(re.findall(r"`(weei_\w+)`", table)) and len(told) > 25
+    alerts = set(re.findall(r"\b(weei_\w+)\b", page[page.index("| alert worth having") : page.index("### Log lines")]))
+    assert alerts <= told
