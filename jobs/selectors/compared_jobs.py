@@ -88,13 +88,10 @@ class JobComparison:
         return sum(fact.differs for fact in self.facts)
 
 
-def jobs_to_pick(user: User) -> Sequence[Job]:
+def jobs_to_pick(user: User) -> list[Job]:
     """Newest first."""
-    return (
-        Job.objects.filter(owner=user)
-        .only("name", "model_name", "created", "status")
-        .order_by("-created")[:PICKED_FROM]
-    )
+    light = Job.objects.filter(owner=user).only("name", "model_name", "created")
+    return list(light.order_by("-created")[:PICKED_FROM])
 
 
 def jobs_named(user: User, ids: Collection[str]) -> list[Job]:

@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from jobs.selectors.access import job_for_owner
-from jobs.selectors.timeline import WORDS, round_page, round_timeline
+from jobs.selectors.timeline import WORDS, Lane, Step, round_page, round_timeline
 from jobs.views.access import CoordinatorRequest, coordinator, round_asked
 
 
@@ -35,7 +35,8 @@ def job_round(request: CoordinatorRequest, job_id: UUID, round_no: int) -> HttpR
     marker = time.time_ns() // 1000
     first = round_asked(request.GET.get("from", "")) or 0
     timeline = round_timeline(job, round_no, timezone.now(), first)
-    drawn = {bar.kind for row in (*timeline.lanes, *timeline.steps) for bar in row.bars}
+    rows: list[Lane | Step] = [*timeline.lanes, *timeline.steps]
+    drawn = {bar.kind for row in rows for bar in row.bars}
     legend = [(kind, words) for kind, words in WORDS.items() if kind in drawn]
     context = {"job": job, "timeline": timeline, "legend": legend, "first": first, "marker": marker}
     template = "jobs/_timeline.html" if request.htmx else "jobs/round.html"
