@@ -33,6 +33,22 @@ Seed = Annotated[str, Field(pattern="^[0-9]{1,20}$", description="A u64 as decim
 Status = Literal["ready", "running", "paused", "completed"]
 Role = Literal["coordinator", "participant"]
 MembershipState = Literal["invited", "approved", "declined", "modelLoaded", "modelLoadFailed", "left", "removed"]
+PeerJobState = Literal[
+    "invited",
+    "approved",
+    "declined",
+    "unknown",
+    "disconnected",
+    "modelLoaded",
+    "assigned",
+    "training",
+    "updateReady",
+    "resultReceived",
+    "stopped",
+    "modelLoadFailed",
+    "left",
+    "removed",
+]
 Sentence = Annotated[str, Field(examples=["Waiting for participants."])]
 
 
@@ -116,7 +132,7 @@ class PeerJob(Told):
     role: Role
     trains: bool
     """Whether it is given assignments."""
-    state: MembershipState
+    state: PeerJobState
     ready: bool
     """Whether it told that it holds the files of the job as they are now."""
     pausedByPeer: bool

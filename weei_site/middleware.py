@@ -136,9 +136,7 @@ def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if response.status_code == 404 and not hasattr(response, "reason_code"):
         return problem(NotFound("There is nothing at this address."))
     if response.status_code == 400 and response["Content-Type"].startswith("text/html"):
-        return problem(
-            Invalid("The body must be JSON; what came could not be read as what its Content-Type says.", field="body")
-        )
+        return problem(Invalid("The body is not what its Content-Type says; it must be JSON.", field="body"))
     if response.status_code == 405:
         allowed = response.headers.get("Allow", "")
         answer = problem(MethodNotAllowed(f"The method must be {allowed}; found {request.method}."))

@@ -141,3 +141,9 @@ def test_the_openapi_description_names_every_call():
     schema = json.loads(Client().get("/api/openapi.json").content)
     assert schema["paths"].keys() == PATHS.keys()
     assert schema["info"]["title"] == "Weei"
+
+
+def test_a_body_that_is_broken_in_its_own_type_is_a_problem_too():
+    alice = browser("alice", enforce_csrf_checks=True)
+    response = alice.client.generic("POST", "/api/v1/artifacts/held", b"x", "multipart/form-data")
+    assert_problem(response, 422, "invalid")
