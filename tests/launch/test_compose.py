@@ -65,6 +65,15 @@ def test_commands_are_the_launchers(name):
     assert shlex.split(SERVICES[name]["command"]) == ["python", *command[1:]]
 
 
+def test_commands_are_the_documented_ones():
+    """The page leaves out what changes nothing but lines: gossip, levels, names, and where to listen."""
+    documented = re.findall(r"^\| (?:web|fast worker|slow worker) \| `([^`]+)`", OPERATIONS, re.M)
+    assert len(documented) == 3
+    for said, name in zip(documented, ("web-1", "fast", "slow"), strict=True):
+        words = iter(shlex.split(SERVICES[name]["command"]))
+        assert all(word in words for word in shlex.split(said)), f"{said} is not what {name} starts"
+
+
 def test_variables_are_read_by_somebody_and_documented():
     source = (ROOT / "weei_site/settings.py").read_text()
     known = set(re.findall(r'(?:env(?:_list)?|environ\.get)\(\s*"([A-Z0-9_]+)"', source))
