@@ -45,8 +45,10 @@ def measure() -> Iterator[Figure]:
 
             return seconds
 
-        things = {name: page(address) for name, address in PAGES.items()}
-        things["round"] = lambda job: float(stack.shell(PLAY, job=job))
+        def game(job: str) -> float:
+            return float(stack.shell(PLAY, job=job))
+
+        things = {"round": game, **{name: page(address) for name, address in PAGES.items()}}
         for name, seconds in things.items():
             found = in_turns(jobs, seconds)
             for checkpoints, chunks in sizes[1:]:

@@ -9,7 +9,6 @@ import hashlib
 import time
 import uuid
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from django.utils import timezone
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from jobs.models import Attempt, Chunk, Job, JobEvent, Round, Slot
 from jobs.services.dealing import order_store
+from jobs.services.lifecycle import job_go_on
 from tests.jobs import world as typed_world
 
 world: Any = typed_world
@@ -42,8 +42,6 @@ def make(checkpoints: int, chunks: int, name: str = "alice") -> str:
         members = [world.Participant(job) for _ in range(MEMBERS)]
         _past(job, members, range(1, checkpoints))
         Job.objects.filter(pk=job.pk).update(round_no=checkpoints - 1)
-        for member in members:
-            member.seen(timezone.now() + timedelta(days=1))  # So that nobody is lost while others are measured.
         world.start(job)
     _members[str(job.pk)] = members
     return str(job.pk)
@@ -125,9 +123,13 @@ def _checkpoint(first: Checkpoint, at: Round, weights: Artifact) -> Checkpoint:
 def play(job_id: str) -> float:
     """Seconds of one round: each member looks, its update is accepted, the round is merged and the next one dealt."""
     job = Job.objects.get(pk=job_id)
+    for member in _members[job_id]:
+        member.seen(timezone.now())
+    job_go_on(job.pk, timezone.now())  # They may have been lost while others were measured.
     begun = time.perf_counter()
     for member in _members[job_id]:
-        member.train()
+        if assignment := member.assignment:
+            member.upload(assignment)
     merged = world.merge_due(job)
     seconds = time.perf_counter() - begun
     if merged != 1:
