@@ -1,12 +1,14 @@
 """The benches measure what they say. How fast anything is, no test asks."""
 
+import hashlib
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import cartpole, cartpole_rounds, chromium, latest, report
+from benchmarks import aggregation, cartpole, cartpole_rounds, chromium, latest, report
 from benchmarks.measured import Compared, Duration, Measured, NotMeasured, Rate
 
 
@@ -156,6 +158,18 @@ def test_module_and_peer_play_the_same_policy(trained):
     ours = sum(module.train(weights, 16 * k, 16)[1] for k in range(10)) / 160
     assert ours == pytest.approx(theirs, rel=0.15)
     assert (ours > 450) == trained
+
+
+def test_the_merger_merges_what_a_worker_would_as_often_as_asked():
+    """Two rounds' worth of updates of 1 MiB: weights and two vectors of state, the same each time, and no leftovers."""
+    with aggregation.Merger("fedadam", 2, 1) as merger:
+        assert len(merger.ask("where")["paths"]) == 2
+        first, second = merger.ask("hashed"), merger.ask("hashed")
+        assert first["sha256"] == second["sha256"] == hashlib.sha256(Path(second["copy"]).read_bytes()).hexdigest()
+        assert merger.ask("durable")["bytes"] == merger.ask("durable")["bytes"] == 3 * 2**20
+        assert not merger.memory("memory").missed
+        folder = merger.folder
+    assert not folder.exists()
 
 
 def test_chromium_measures_in_a_worker(monkeypatch):
