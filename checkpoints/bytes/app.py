@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -13,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from checkpoints.bytes import downloads
 from checkpoints.bytes.http import (
+    NO_ROOM,
     ClientGone,
     MethodNotAllowed,
     Request,
@@ -112,7 +112,7 @@ def _expected(error: Exception) -> WeeiError | None:
     if isinstance(error, (OperationalError, InterfaceError)):
         logger.warning("The database does not answer: %s", error)
         return Unavailable("The server's database does not answer; try again in a moment.")
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
         return StorageFull("The server's disk is full; try again when there is room.")
     return None
 

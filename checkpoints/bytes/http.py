@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterable, Sequence
 
@@ -20,6 +21,8 @@ COMMON: Headers = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 RETRY_AFTER_SECONDS = "1"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says when a disk, or a share of it, is full."""
 
 
 class MethodNotAllowed(WeeiError):

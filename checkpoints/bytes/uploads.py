@@ -6,6 +6,8 @@ request for everything up to a slice, into a file that then only gets its name; 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -15,7 +17,7 @@ from starlette.types import Send
 from checkpoints.bytes import tus
 from checkpoints.bytes.accepting import Sender, accept, accept_file, admit, begin, find, is_known, join, note_done
 from checkpoints.bytes.body import CUT, Body
-from checkpoints.bytes.http import Request, send_empty, send_json
+from checkpoints.bytes.http import NO_ROOM, Request, send_empty, send_json
 from checkpoints.bytes.limits import Turns, UploadSlots
 from checkpoints.bytes.threads import in_database, in_files, on_disk
 from checkpoints.models import Upload
@@ -29,7 +31,7 @@ from checkpoints.services.uploads import (
     upload_keep_slice,
 )
 from checkpoints.store import store
-from weei_core.errors import Invalid, Unavailable
+from weei_core.errors import Invalid, StorageFull, Unavailable
 
 SMALLEST_KEPT_SLICE = 64 * 1024
 """Less than that of a cut body is sent again: every slice is an object of the store."""
@@ -47,6 +49,10 @@ class Uploads:
         tus.check_version(request)
         declared = tus.declared(request)
         length = tus.body_length(request, declared.length)
+        with _comes_back(declared.kind):
+            await self._create(request, send, declared, length)
+
+    async def _create(self, request: Request, send: Send, declared: Declared, length: int) -> None:
         sender, known = await in_database(admit, request, declared)
         if known:
             await _created(send, declared, UUID(int=0), declared.length, duplicate=True)
@@ -85,7 +91,7 @@ class Uploads:
             await _patched(send, upload.length, duplicate=True)
             return
         body = Body(request.receive, length)
-        with self._slots.take(sender), self._turns.take(upload_id, body):
+        with _comes_back(upload.kind), self._slots.take(sender), self._turns.take(upload_id, body):
             duplicate = await _receive_slice(upload, sender, body, length)
         await _patched(send, offset + length, duplicate=duplicate)
 
@@ -94,6 +100,19 @@ class Uploads:
         if await self._turns.take_over(upload_id):
             found = await in_database(find, request, upload_id)
         return found
+
+
+@contextlib.contextmanager
+def _comes_back(kind: str) -> Iterator[None]:
+    """A full disk is no fault of an update. 507 would be final, and its item would count as failed: its sender is told
+    to come back (503) instead, and keeps what it trained."""
+    try:
+        yield
+    except (StorageFull, OSError) as error:
+        full = isinstance(error, StorageFull) or error.errno in NO_ROOM
+        if not full or kind != Upload.Kind.UPDATE:
+            raise
+        raise Unavailable("The server's disk is full; the update may come when there is room.") from error
 
 
 async def _receive_slice(upload: Upload, sender: Sender, body: Body, length: int) -> bool:

@@ -24,16 +24,24 @@ from weei_core.errors import Invalid
 
 
 def test_a_disk_near_its_end_takes_no_uploads(sized, settings):
-    """S9: below the floor."""
+    """S9: below the floor. The participant keeps its update and comes back; to it, 507 would be final."""
     world, data = sized
     settings.MIN_FREE_FRACTION = 1.0
-    answer = refused(post(world, data), 507, "storage_full")
+    answer = refused(post(world, data), 503, "unavailable")
+    assert int(answer.headers["retry-after"]) > 0
     assert answer.read == 0
     assert Attempt.objects.get().state == Attempt.State.LIVE
 
 
+def test_a_person_is_told_that_the_disk_is_full(transactional_db, settings):
+    """S9: somebody looks at the answer, so it is final."""
+    world = make_world(bytes(len(BIG)))
+    settings.MIN_FREE_FRACTION = 1.0
+    refused(post(world, BIG, world.file_headers(BIG)), 507, "storage_full")
+
+
 def test_a_disk_that_fills_up_meanwhile_is_said_so(transactional_db, monkeypatch):
-    """S9: and the same upload works when there is room again."""
+    """S9: and the same update counts when there is room again."""
     world = make_world(bytes(len(BIG)))
 
     def full(*_):
@@ -41,7 +49,7 @@ def test_a_disk_that_fills_up_meanwhile_is_said_so(transactional_db, monkeypatch
 
     with monkeypatch.context() as patched:
         patched.setattr(body, "_write", full)
-        refused(post(world, BIG), 507, "storage_full")
+        refused(post(world, BIG), 503, "unavailable")
     assert os.listdir(store().folder / "temporary") == []
     assert post(world, BIG).status == 201
 
