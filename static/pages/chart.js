@@ -1,5 +1,5 @@
 // The chart of a job's metrics: training and validation by checkpoint, each metric on its own scale.
-import { axisName, elapsed, isThinned, lineKey, lineName, refined, xOf, xText } from "./chart_data.js";
+import { axisName, elapsed, isThinned, lineKey, lineName, onePointText, refined, xOf, xText } from "./chart_data.js";
 import { axisOf, color, valueText } from "./chart_look.js";
 import { ChartPanel } from "./chart_panel.js";
 import { byId, setText } from "./dom.js";
@@ -55,12 +55,6 @@ export function figureOf(data, axis) {
       cells: (index) => [rounds[index] ?? null, new Date(times[index] ?? 0).toISOString(), Math.round((seconds[index] ?? 0) * 1000) / 1000, examples[index] ?? null, who(index)],
     },
   };
-}
-
-/** In the place of a chart that would be one dot. @param {ChartData} data */
-function onePointText({ rounds, series, check }) {
-  if (!rounds.length || !series.length) return "The chart begins with the first round.";
-  return `Only checkpoint ${rounds[0]} is there yet: ${series.map((line) => `${lineName(line, check)} ${valueText(line.values[0])}`).join("; ")}. The chart begins with the next round.`;
 }
 
 /** Fetches what the job page's chart shows, and for a part that is looked at the points that the whole leaves out. */

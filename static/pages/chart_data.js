@@ -51,3 +51,9 @@ export function refined(whole, part) {
     series: whole.series.map((line) => ({ ...line, values: put(line.values, fine.get(lineKey(line)) ?? nothing) })),
   };
 }
+
+/** In the place of a chart that would be one dot. @param {ChartData} data */
+export function onePointText({ rounds, series, check }) {
+  if (!rounds.length || !series.length) return "The chart begins with the first round.";
+  return `Only checkpoint ${rounds[0]} is there yet: ${series.map((line) => `${lineName(line, check)} ${line.values[0]?.toPrecision(4) ?? "—"}`).join("; ")}. The chart begins with the next round.`;
+}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { csvText, fileName } from "../../static/pages/chart_csv.js";
-import { axisName, elapsed, isThinned, refined, xOf, xText } from "../../static/pages/chart_data.js";
+import { axisName, elapsed, isThinned, onePointText, refined, xOf, xText } from "../../static/pages/chart_data.js";
 import { extremes, indexesIn, isolated, joined, nearest, panned, positive, reachedAt, smoothed, zoomed } from "../../static/pages/chart_math.js";
 
 test("smoothing begins at the first value, not at 0, and leaves gaps as gaps", () => {
@@ -104,4 +104,10 @@ test("a CSV file quotes, keeps numbers as numbers, leaves missing values empty a
 test("a file's name takes nothing from a job's name that a file system minds", () => {
   assert.equal(fileName("Küche / ../<b>", "png"), "Küche - ..-b-.png");
   assert.equal(fileName("///", "csv"), "-.csv");
+});
+
+test("a chart that would be one dot, or nothing, is a sentence", () => {
+  assert.equal(onePointText(data([], [])), "The chart begins with the first round.");
+  assert.equal(onePointText({ ...data([0], [2]), series: [] }), "The chart begins with the first round.");
+  assert.match(onePointText(data([0], [2.34567])), /^Only checkpoint 0 is there yet: Loss, training 2\.346\./);
 });
