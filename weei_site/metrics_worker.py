@@ -15,6 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from celery import signals
 from django.conf import settings
 from prometheus_client import Counter, Gauge, Histogram, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
 
 from weei_core.errors import WeeiError
 from weei_core.log_context import about
@@ -81,6 +82,9 @@ def _task_ends(task_id: str, task: Any, state: str | None = None, **_: Any) -> N
 
 
 class _Quiet(WSGIRequestHandler):
+    timeout = 10.0
+    """Seconds for a caller that says nothing."""
+
     def log_message(self, *_: object) -> None:
         """A scrape is no news."""
 
@@ -90,7 +94,7 @@ def serve(port: int) -> int:
     A port that is taken is a log line: a worker without metrics works."""
     try:
         host = "0.0.0.0" if settings.METRICS_TOKEN else "127.0.0.1"
-        server = make_server(host, port, _application, handler_class=_Quiet)
+        server = make_server(host, port, _application, ThreadingWSGIServer, _Quiet)
     except OSError as error:
         logger.error("no metrics: port %d (METRICS_PORT) cannot be opened: %s", port, error)
         return 0

@@ -1,6 +1,7 @@
 """/metrics: who may read it, that Prometheus can, what it counts, and that its labels do not grow with use."""
 
 import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -214,6 +215,12 @@ def test_a_worker_tells_its_tasks_while_one_runs(settings):
     assert during[running] - before.get(running, 0) == 2
     assert after[running] - before.get(running, 0) == 1
     assert after[ended] - before.get(ended, 0) == 1
+
+
+def test_a_caller_that_says_nothing_keeps_nobody_waiting():
+    port = metrics_worker.serve(0)
+    with socket.create_connection(("127.0.0.1", port)):
+        assert fetched(port)
 
 
 def test_a_port_that_is_taken_is_a_log_line_and_no_reason_to_stop(caplog):
