@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 denials = logging.getLogger("weei.denied")
 RETRY_SECONDS = 1.0
 SNAPSHOT_GAP_SECONDS = 0.5
+SOON_SECONDS = 0.2
+"""How long a change that can wait waits for one that cannot."""
 NO_JOB = "none"
 """Stands for the job of a peer that has none."""
 SOCKETS_PER_PEER = 5
@@ -53,6 +55,7 @@ class PeerConsumer(JsonSocket):
         self.session = 0
         self.trains = False
         self._changed = asyncio.Event()
+        self._later: asyncio.TimerHandle | None = None
         self._snapshot: dict[str, Any] | None = None
         self._heard_training: UUID | None = None
         self._snapshot_came = asyncio.Event()
@@ -229,7 +232,10 @@ class PeerConsumer(JsonSocket):
     # --- to the peer ---
 
     async def peer_changed(self, event: dict[str, Any]) -> None:
-        self._changed.set()
+        if not event.get("soon"):
+            self._changed.set()
+        elif self._later is None:
+            self._later = asyncio.get_running_loop().call_later(SOON_SECONDS, self._changed.set)
 
     async def peer_replaced(self, event: dict[str, Any]) -> None:
         if self.trains and event["session"] != self.session:
@@ -244,6 +250,9 @@ class PeerConsumer(JsonSocket):
         while True:
             await self._changed.wait()
             self._changed.clear()
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
             try:
                 state = await in_database(peer_state, peer, timezone.now())
             except (OperationalError, InterfaceError) as error:

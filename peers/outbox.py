@@ -29,10 +29,11 @@ def job_group(job_id: UUID | str) -> str:
     return f"job.{job_id}"
 
 
-def hint_peers(peer_ids: Sequence[UUID]) -> None:
-    """These peers' state changed."""
+def hint_peers(peer_ids: Sequence[UUID], *, soon: bool = False) -> None:
+    """These peers' state changed. `soon`: they know the most of it already, and what comes next is likely to follow at
+    once; one state then tells both."""
     for peer_id in peer_ids:
-        _after_commit(peer_group(peer_id), {"type": "peer.changed"})
+        _after_commit(peer_group(peer_id), {"type": "peer.changed", **({"soon": True} if soon else {})})
 
 
 def hint_job(job_id: UUID, *what: str) -> None:

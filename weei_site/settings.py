@@ -148,6 +148,9 @@ _ENGINE_OPTIONS: dict[str, dict[str, object]] = {
     },
 }
 DATABASES["default"]["OPTIONS"].update(_ENGINE_OPTIONS.get(str(DATABASES["default"]["ENGINE"]), {}))
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # A thread keeps its connection: to open one costs more than a query. On PostgreSQL the pool keeps them.
+    DATABASES["default"]["CONN_MAX_AGE"] = None
 
 # --- Redis: hints, the task queue and what may be lost ------------------------------------------------------------
 # A unix socket's path may have 107 bytes at most, so the default lies in a short folder of its own.

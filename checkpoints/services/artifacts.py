@@ -201,5 +201,11 @@ def job_artifact_add(job: Job, sha256: str, kind: str, file_name: str = "", *, n
     """Let the job refer to the artifact. Said twice it changes nothing. Raises as `artifact_reference`."""
     with transaction.atomic():
         artifact_reference(sha256, now or timezone.now())
-        use = JobArtifact(job=job, artifact_id=sha256, kind=kind, file_name=file_name)
-        JobArtifact.objects.bulk_create([use], ignore_conflicts=True)
+        job_artifact_use(job, sha256, kind, file_name)
+
+
+def job_artifact_use(job: Job, sha256: str, kind: str, file_name: str = "") -> None:
+    """The same for an artifact that this transaction has just written, and so holds."""
+    use = JobArtifact(job=job, artifact_id=sha256, kind=kind, file_name=file_name)
+
+    JobArtifact.objects.bulk_create([use], ignore_conflicts=True)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Q
 
 from checkpoints.models import Artifact, JobArtifact
-from jobs.models import Attempt, Job, Round, Slot
+from jobs.models import Attempt, Job, Slot
 from jobs.selectors.status import passes_done, waiting_for_peer
 from jobs.services.auxiliary import filled_slots
+from jobs.services.lifecycle import round_at_work
 from jobs.services.settling import slot_item_id
 from jobs.services.texts import info_of, runs_of, settings_in, settings_of
 from peers.models import Membership, Peer
@@ -22,23 +25,28 @@ from weei_core.protocol import INLINE_WEIGHT_BYTES
 
 def peer_state(peer: Peer, now: datetime) -> dict[str, Any]:
     """PeerState of docs/protocol.md."""
-    peer.refresh_from_db()
-    invited = Membership.objects.filter(peer=peer, state=Membership.State.INVITED, job__deleted_at=None).exclude(
-        job__status=Job.Status.COMPLETED
-    )
-    current = Membership.objects.filter(peer=peer, current=True).select_related("job__module").first()
+    invited = Q(state=Membership.State.INVITED, job__deleted_at=None) & ~Q(job__status=Job.Status.COMPLETED)
+    parts = Membership.objects.filter(invited | Q(current=True), peer=peer).select_related("peer", "job__module")
+    found = list(parts.order_by("created"))
+    if found:
+        peer.session = found[0].peer.session
+    else:
+        peer.refresh_from_db(fields=["session"])
+    current = next((part for part in found if part.current), None)
+    live = _live_attempt(peer, current)
     return {
         "peerId": str(peer.pk),
         "session": peer.session,
-        "invitations": [str(job_id) for job_id in invited.order_by("created").values_list("job_id", flat=True)],
-        "job": _job(peer, current, now) if current else None,
-        "assignment": assignment_of(peer, now),
+        "invitations": [str(part.job_id) for part in found if part.state == Membership.State.INVITED],
+        "job": _job(current, live) if current else None,
+        "assignment": _assignment(live, now) if live else None,
     }
 
 
-def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
+def _job(membership: Membership, live: Attempt | None) -> dict[str, Any]:
     job = membership.job
     chosen = settings_of(job)
+    at = live.slot.round if live and live.slot.round.number == job.round_no else round_at_work(job)
     return {
         "id": str(job.pk),
         "name": job.name,
@@ -56,8 +64,8 @@ def _job(peer: Peer, membership: Membership, now: datetime) -> dict[str, Any]:
         "unit": unit_of(job),
         "workers": chosen.workers,
         "stallMinutes": settings.STALL_MINUTES,
-        "waitingFor": waiting_for_peer(job, membership, now),
-        "passesDone": passes_done(job),
+        "waitingFor": waiting_for_peer(membership, at, live.slot if live else None),
+        "passesDone": passes_done(job, at),
         "plannedPasses": chosen.epochs,
         "error": membership.load_error or None,
     }
@@ -91,14 +99,22 @@ def auxiliary_files(job: Job) -> list[dict[str, Any]]:
 
 
 def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
-    """The live attempt of this peer, as a whole; immutable but for `secondsLeft`."""
-    attempt = (
-        Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE)
-        .select_related("slot__chunk", "slot__round__job")
-        .first()
-    )
-    if attempt is None:
-        return None
+    """What this peer works on, if anything."""
+    live = _live_attempt(peer, None)
+    return _assignment(live, now) if live else None
+
+
+def _live_attempt(peer: Peer, current: Membership | None) -> Attempt | None:
+    """With its slot, chunk and round; the job of `current` is not read again."""
+    live = Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE).select_related("slot__chunk", "slot__round")
+    attempt = live.first()
+    if attempt is not None and current is not None and attempt.slot.round.job_id == current.job_id:
+        attempt.slot.round.job = current.job
+    return attempt
+
+
+def _assignment(attempt: Attempt, now: datetime) -> dict[str, Any]:
+    """As a whole; immutable but for `secondsLeft`."""
     slot, at = attempt.slot, attempt.slot.round
     return {
         "attemptId": str(attempt.pk),
@@ -108,7 +124,7 @@ def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
         "chunkId": slot_item_id(slot),
         "exampleCount": slot.record_count,
         "moduleSha256": at.job.module_id,
-        "weights": _weights(at),
+        "weights": _weights(at.start_weights),
         "data": _data(slot),
         "experience": _experience(slot),
         "auxiliary": [asdict(filled) for filled in filled_slots(at.job, at.number - 1)],
@@ -120,8 +136,10 @@ def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
     }
 
 
-def _weights(at: Round) -> dict[str, Any]:
-    stored = Artifact.objects.get(pk=at.start_weights)
+@lru_cache(maxsize=64)
+def _weights(sha256: str) -> dict[str, Any]:
+    """Read once for all participants of a round: what has this hash never changes."""
+    stored = Artifact.objects.get(pk=sha256)
     inline = {}
     if stored.body is not None and stored.bytes <= INLINE_WEIGHT_BYTES:
         inline = {"inline": base64.b64encode(stored.body).decode()}

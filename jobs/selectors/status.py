@@ -133,17 +133,21 @@ def _slot_row(slot: Slot, held: dict[str, Any] | None, now: datetime) -> SlotRow
     return SlotRow(slot, slot_item_id(slot), status, slot.peer_id, max(0.0, seconds))
 
 
-def passes_done(job: Job) -> int:
-    """Completed passes over the dataset; of an experience job the rounds, counted like `epochs` from its very first."""
+def passes_done(job: Job, at: Round | None) -> int:
+    """Completed passes over the dataset; of an experience job the rounds, counted like `epochs` from its very first.
+    `at` is its round at work."""
     if info_of(job).is_experience:
-        return last_round(job)
+        return _last_round(job, at)
     whole = job.status == Job.Status.COMPLETED and not job.incomplete
     return settings_of(job).epochs if whole else job.pass_no
 
 
 def last_round(job: Job) -> int:
     """The round of the latest checkpoint."""
-    at = round_at_work(job)
+    return _last_round(job, round_at_work(job))
+
+
+def _last_round(job: Job, at: Round | None) -> int:
     return job.round_no if at is None or at.state == Round.State.DONE else job.round_no - 1
 
 
@@ -153,11 +157,12 @@ def progress(job: Job, now: datetime) -> dict[str, Any]:
     left = job_left(job)
     live = Attempt.objects.filter(slot__round__job=job, state=Attempt.State.LIVE).count() if job.dataset else 0
     epochs = settings_of(job).epochs
-    done = last_round(job) - job.first_round
+    at = round_at_work(job)
+    done = _last_round(job, at) - job.first_round
     estimate = done if job.status == Job.Status.COMPLETED else _rounds_estimate(job, now, left, done)
     items_done = job.pass_no * total + (total - left - live)
     return {
-        "passesDone": passes_done(job),
+        "passesDone": passes_done(job, at),
         "plannedPasses": epochs,
         "remainingItems": left + live,
         "totalItems": total,
@@ -253,8 +258,9 @@ def _count(count: int) -> str:
     return "1 participant" if count == 1 else f"{count} participants"
 
 
-def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
-    """The same, said to one participant."""
+def waiting_for_peer(membership: Membership, at: Round | None, live: Slot | None) -> str:
+    """The same, said to one participant. `at` is the job's round at work, `live` the slot that the peer works on."""
+    job = membership.job
     if membership.paused_by_coordinator:
         return "The coordinator paused this device."
     if membership.paused_by_peer:
@@ -267,11 +273,9 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
         return "The coordinator paused the job."
     if job.status == Job.Status.COMPLETED:
         return "The job is completed. Thank you!"
-    at = round_at_work(job)
     if at is None:
         return "Waiting for the first round."
-    slots = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).select_related("chunk")
-    mine = slots.order_by("-id").first()
+    mine = live if live and live.round_id == at.pk else _slot_of(at, membership)
     if mine is None:
         return f"Waiting for round {at.number + 1}: round {at.number} has no work left to give."
     if mine.status in (Slot.Status.LOADING, Slot.Status.TRAINING):
@@ -279,6 +283,12 @@ def waiting_for_peer(job: Job, membership: Membership, now: datetime) -> str:
     if at.state == Round.State.CLOSING:
         return f"Round {at.number} is being merged."
     return f"Waiting for {_others(at.live)} to finish round {at.number}."
+
+
+def _slot_of(at: Round, membership: Membership) -> Slot | None:
+    """The newest of a participant in the deal at work."""
+    slots = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).select_related("chunk")
+    return slots.order_by("-id").first()
 
 
 def _others(count: int) -> str:

@@ -81,8 +81,9 @@ def slot_item_id(slot: Slot) -> str:
     return item_id(slot.chunk.chunk_id, item_of(slot, errors=0))
 
 
-def round_settle(round_id: int, now: datetime) -> None:
-    """Close the round if its last slot ended and something was received; deal anew if nothing was.
+def round_settle(round_id: int, now: datetime, *, received: bool = False) -> None:
+    """Close the round if its last slot ended and something was received; deal anew if nothing was. `received`: this
+    transaction has just counted something, so that the round is not empty.
 
     Call it when a counter has just changed, in the same transaction: an empty round counts as one more deal.
     """
@@ -91,6 +92,7 @@ def round_settle(round_id: int, now: datetime) -> None:
     )
     if closed:
         enqueue("jobs.tasks.merge", round_id)
+    if closed or received:
         return
     empty = Round.objects.filter(pk=round_id, state=Round.State.OPEN, live=0, received=0).update(deal=F("deal") + 1)
     if empty and _deals_may_go_on(round_id):

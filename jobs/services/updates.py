@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
-from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add
+from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add, job_artifact_use
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import deal_round
 from jobs.services.settling import attempt_end, round_settle, slot_stop
@@ -97,11 +97,11 @@ def update_accept(
             attempt.refresh_from_db()
             return _known(attempt, artifact.sha256)
         now = timezone.now()
-        round_settle(attempt.slot.round_id, now)
+        round_settle(attempt.slot.round_id, now, received=report.unique_examples > 0)
         if report.unique_examples == 0:
             # An item that went back may be for somebody who joined late and waits.
             deal_round(attempt.slot.round_id, now)
-        hint_peers([peer.pk])
+        hint_peers([peer.pk], soon=True)
         hint_job(attempt.slot.round.job_id, "round", "participants")
     return False
 
@@ -135,7 +135,9 @@ def _receive(
         Slot.objects.filter(pk=slot.pk).update(status=Slot.Status.RECEIVED, finished_at=now)
     if isinstance(artifact, NewArtifact):
         artifact_insert(artifact, now)
-    job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "", now=now)
+        job_artifact_use(job, artifact.sha256, JobArtifact.Kind.UPDATE)
+    else:
+        job_artifact_add(job, artifact.sha256, JobArtifact.Kind.UPDATE, "", now=now)
     return True
 
 
