@@ -59,8 +59,8 @@ ACCESS = Group(
             "signed_out",
             "This site or program is not signed in any more",
             "Its sign-in ended: you revoked it, it expired, or your password was changed.",
-            "On a site, sign in again. For a program, make a new token. Under “Connected sites” and “Access tokens” you "
-            "see what acts for you.",
+            "On a site, sign in again; for a program, make a new token. “Connected sites” and “Access tokens” list "
+            "what acts for you.",
         ),
         Entry(
             "other_origin",
