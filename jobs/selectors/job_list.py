@@ -234,8 +234,9 @@ def _progress(job: Job, counts: _Counts, pace: float | None) -> ListProgress:
             rounds_done=done + dealt,
         )
         part = (job.pass_no + 1 - (left + counts.live) / total) / epochs if total and epochs else 0.0
-    known = pace is not None and estimate is not None and done > 0
-    remaining = round(1000 * max(0, estimate - done) * pace) if known else None  # type: ignore[operator]
+    remaining = None
+    if pace is not None and estimate is not None and done > 0:
+        remaining = round(1000 * max(0, estimate - done) * pace)
     return ListProgress(min(1.0, max(0.0, part)), remaining)
 
 
