@@ -75,6 +75,7 @@ SERVER = tuple(
         "cli",
         "pg",
         "chaos",
+        "load",
     )
 ) + ("tests/test_architecture.py", "tests/test_docs.py")
 

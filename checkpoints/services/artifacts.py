@@ -207,5 +207,4 @@ def job_artifact_add(job: Job, sha256: str, kind: str, file_name: str = "", *, n
 def job_artifact_use(job: Job, sha256: str, kind: str, file_name: str = "") -> None:
     """The same for an artifact that this transaction has just written, and so holds."""
     use = JobArtifact(job=job, artifact_id=sha256, kind=kind, file_name=file_name)
-
     JobArtifact.objects.bulk_create([use], ignore_conflicts=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import json
@@ -11,14 +10,14 @@ import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import Any
 
-from tests.load.behaviour import BAD, Behaviour, draw
-from tests.load.calls import Answer, Caller, Problem, delays
-from tests.load.counting import Counters
+from tests.load.behaviour import BAD, draw
+from tests.load.calls import Caller, Problem, delays
 from tests.load.frames import Refused, Socket, connected
+from tests.load.shared import Shared
 from tests.load.snapshots import SNAPSHOT
+from tests.load.transfer import Transfer
 from tests.load.updates import broken, item_of, report_of, update_of
 from weei_core.protocol import CLOSE_PROTOCOL, CLOSE_REPLACED, CLOSE_UNAUTHORIZED, HEARTBEAT_SECONDS, POLL_SECONDS
 
@@ -26,30 +25,6 @@ PING = b'{"type":"heartbeat","at":0}'
 """Not valid, so that it is answered: with an `error` frame, by the code that reads messages."""
 PING_ANSWER = b'{"type":"error","code":"invalid_message"'
 ENDS = (CLOSE_REPLACED, CLOSE_UNAUTHORIZED, CLOSE_PROTOCOL)
-TUS = {"Tus-Resumable": "1.0.0"}
-
-
-@dataclass
-class Shared:
-    """What all participants of a swarm have in common."""
-
-    url: str
-    origin: str
-    seed: int
-    behaviour: Behaviour
-    counters: Counters
-    invitation: str | None = None
-    """The token of a link; None where the participants are members already."""
-    fetched: set[str] = field(default_factory=set)
-    """Files that do not change, by hash: verified once for all of this swarm."""
-    spoiled: set[str] = field(default_factory=set)
-    """Items that were answered badly since they were last accepted: three errors of one would pause its job."""
-    record: TextIO | None = None
-    """Gets a line of JSON for each update that the server answered 2xx to, before anything else is done."""
-
-    def note(self, attempt: str, sha256: str) -> None:
-        if self.record is not None:
-            print(json.dumps({"attempt": attempt, "sha256": sha256}), file=self.record, flush=True)
 
 
 class Participant:
@@ -62,6 +37,7 @@ class Participant:
         self._draw = random.Random(f"{shared.seed}/{index}")
         self._calls = Caller(shared.url, shared.origin, self._draw, statuses=self._counters.statuses, source=source)
         self._calls.token = token or ""
+        self._transfer = Transfer(shared, self._calls)
         self._socket: Socket | None = None
         self._session: int | None = None
         self._sequence = 0
@@ -280,7 +256,7 @@ class Participant:
         files = [job["module"], *job["auxiliary"]]
         if self._behaviour.download:
             for file in files:
-                await self._fetch(job["id"], file)
+                await self._transfer.fetch(job["id"], file)
         auxiliary = {slot["id"]: slot["sha256"] for slot in job["auxiliary"]}
         body = {"jobId": job["id"], "moduleSha256": job["module"]["sha256"], "auxiliary": auxiliary}
         await self._command("/api/v1/peer/ready", body)
@@ -313,7 +289,7 @@ class Participant:
     async def _try(self, assignment: dict[str, Any], fault: str | None) -> None:
         """One attempt to its end; only cancelling leaves it open."""
         try:
-            await self._fetch_for(assignment)
+            await self._transfer.fetch_for(assignment)
             await self._train(fault)
             if fault == "reload":
                 self._load_anew(assignment["attemptId"], self._draw.uniform(0, self._behaviour.away_seconds))
@@ -360,18 +336,20 @@ class Participant:
             await self._be_late(attempt, update, sha256, report)
             return
         begun = time.monotonic()
-        await self._upload(attempt, update, sha256, report)
+        await self._transfer.upload(attempt, update, sha256, report)
         self._accepted_at = time.monotonic()
         self._counters.latency["upload"].add(self._accepted_at - begun)
         self._counters.accepted += 1
         self._shared.spoiled.discard(item)
-        if fault == "duplicate" and not await self._upload(attempt, update, sha256, report):
+        if fault == "duplicate" and not await self._transfer.upload(attempt, update, sha256, report):
             self._counters.unexpected["a duplicate was taken for new"] += 1
         if fault == "other_bytes":
             other = update_of(sha256, item, "other", len(update))
             declared = hashlib.sha256(other).hexdigest()
             # The round may be over before they come, which is an answer of its own.
-            await self._refused(("already_received", "stale_attempt"), self._upload(attempt, other, declared, report))
+            await self._refused(
+                ("already_received", "stale_attempt"), self._transfer.upload(attempt, other, declared, report)
+            )
 
     async def _deliver_badly(self, assignment: dict[str, Any], update: bytes, report: dict[str, Any]) -> bool:
         """Whether the right update may follow."""
@@ -380,7 +358,7 @@ class Participant:
         self._shared.spoiled.add(item)
         self._counters.failures[kind] += 1
         wrong, report, declared = broken(kind, update, report)
-        await self._refused((kind, "stale_attempt"), self._upload(attempt, wrong, declared, report))
+        await self._refused((kind, "stale_attempt"), self._transfer.upload(attempt, wrong, declared, report))
         return kind == "hash_mismatch"
 
     async def _be_late(self, attempt: str, update: bytes, sha256: str, report: dict[str, Any]) -> None:
@@ -389,7 +367,7 @@ class Participant:
         self._load_anew(attempt, 0.0)
         while self._socket is before or not self.online:
             await asyncio.sleep(0.05)
-        await self._refused(("stale_attempt",), self._upload(attempt, update, sha256, report))
+        await self._refused(("stale_attempt",), self._transfer.upload(attempt, update, sha256, report))
 
     async def _refused(self, codes: tuple[str, ...], call: Coroutine[Any, Any, bool]) -> None:
         try:
@@ -400,53 +378,3 @@ class Participant:
                 self._counters.unexpected[f"{problem.code} instead of {codes[0]}"] += 1
         else:
             self._counters.unexpected[f"accepted instead of {codes[0]}"] += 1
-
-    # --- bytes ---
-
-    async def _fetch_for(self, assignment: dict[str, Any]) -> None:
-        weights = assignment["weights"]
-        if "inline" in weights:
-            if hashlib.sha256(base64.b64decode(weights["inline"])).hexdigest() != weights["sha256"]:
-                raise ValueError("inline weights without their hash")
-        elif self._behaviour.download:
-            await self._fetch(assignment["jobId"], weights, keep=False)
-        if self._behaviour.download:
-            for file in (*assignment["auxiliary"], *([assignment["data"]] if assignment["data"] else [])):
-                await self._fetch(assignment["jobId"], file)
-
-    async def _fetch(self, job_id: str, file: dict[str, Any], *, keep: bool = True) -> None:
-        sha256 = file["sha256"]
-        if keep and sha256 in self._shared.fetched:
-            return
-        answer = await self._calls.answered("GET", f"/bytes/jobs/{job_id}/{sha256}")
-        if hashlib.sha256(answer.body).hexdigest() != sha256:
-            raise ValueError("a file without its hash")
-        if keep:
-            self._shared.fetched.add(sha256)
-
-    async def _upload(self, attempt: str, update: bytes, sha256: str, report: dict[str, Any]) -> bool:
-        """Whether the server had it already. Raises `Problem`."""
-        told = {"kind": "update", "attempt": attempt, "sha256": sha256, "report": json.dumps(report)}
-        metadata = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in told.items())
-        headers = {**TUS, "Upload-Metadata": metadata, "Upload-Length": str(len(update))}
-        if len(update) <= self._behaviour.slice_bytes:
-            answer = await self._calls.answered("POST", "/bytes/uploads", {**headers, **OCTETS}, update)
-        else:
-            answer = await self._upload_slices(headers, update)
-        self._shared.note(attempt, sha256)
-        duplicate = answer.headers.get("weei-duplicate") == "true"
-        self._counters.duplicates += duplicate
-        return duplicate
-
-    async def _upload_slices(self, headers: dict[str, str], update: bytes) -> Answer:
-        answer = await self._calls.answered("POST", "/bytes/uploads", headers, b"")
-        path, offset = answer.headers["location"], int(answer.headers["upload-offset"])
-        while offset < len(update):
-            part = update[offset : offset + self._behaviour.slice_bytes]
-            answer = await self._calls.answered("PATCH", path, {**TUS, **OCTETS, "Upload-Offset": str(offset)}, part)
-            # After a 409 without a problem detail too: another slice of ours came through without our hearing of it.
-            offset = int(answer.headers["upload-offset"])
-        return answer
-
-
-OCTETS = {"Content-Type": "application/offset+octet-stream"}

@@ -24,7 +24,8 @@ from urllib.parse import urlsplit
 
 from tests.load.behaviour import Behaviour
 from tests.load.counting import Counters
-from tests.load.participant import Participant, Shared
+from tests.load.participant import Participant
+from tests.load.shared import Shared
 
 PER_ADDRESS = 50
 """Participants that come from one address of 127.0.0.0/8: the server makes sixty new peers a minute for each."""
