@@ -11,7 +11,8 @@ from weei_cli.main import COMMANDS
 from weei_cli.options import make_parser
 from weei_cli.outcomes import Exit
 
-PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
 PARSERS = next(a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
 
 
@@ -46,6 +47,14 @@ def test_nothing_is_documented_that_is_not_there():
 
 def test_every_exit_code_is_documented():
     assert [code for code in Exit if f"| {int(code)} |" not in PAGE] == []
+
+
+def test_every_code_of_its_own_is_documented():
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "weei_cli").glob("*.py"))
+    codes = set(re.findall(r'code="(\w+)"', source))
+    codes |= set(re.findall(r'usage\((?:[^()]|\([^()]*\))*, "(\w+)"\)', source)) | {"usage"}
+    assert len(codes) > 12
+    assert {code for code in codes if f"`{code}`" not in PAGE} == set()
 
 
 def test_what_does_not_fit_ends_with_2(capsys):
