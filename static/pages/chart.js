@@ -11,7 +11,7 @@ export { axisOf, color, valueText };
 /** @typedef {import("./chart_data.js").Axis} Axis */
 /** @typedef {import("./chart_look.js").Figure} Figure */
 
-export const TONES = 6;
+const TONES = 6;
 
 /** Metrics in the order they come. @param {import("./chart_data.js").Series[]} series @returns {string[]} */
 const metricIds = (series) => [...new Set(series.map((line) => line.metric))];
