@@ -115,9 +115,7 @@ class World:
 
 def ends_at(number: int, work) -> bool:
     """Run `work` in a child that ends at that boundary. False: it has fewer, and came to its end."""
-    connections.close_all()
-    if connection.vendor == "postgresql":
-        connection.close_pool()
+    connections.close_all()  # A child must not share one.
     child = os.fork()
     if child == 0:
         try:
