@@ -11,8 +11,9 @@ from ninja import Body as Whole
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from jobs import schemas
+from jobs import package_schemas as schemas
 from jobs.models import Package
+from jobs.schemas import Draft
 from jobs.selectors.access import package_for_owner
 from jobs.selectors.package_json import package_files_json, package_json, package_row_json, packages_of
 from jobs.services import packaging
@@ -106,7 +107,7 @@ def cancel_package(request: HttpRequest, package_id: UUID) -> dict[str, Any]:
     return _answer(request, package_id)
 
 
-@router.post(f"{PATH}/job", response={202: schemas.Draft})
+@router.post(f"{PATH}/job", response={202: Draft})
 def start_package_job(request: HttpRequest, package_id: UUID) -> Status[dict[str, Any]]:
     """Begin making a job from the files, which are not uploaded again."""
     return Status(202, draft_json(packaging.package_start_job(_package(request, package_id))))

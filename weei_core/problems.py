@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from weei_core.errors import WeeiError
@@ -41,7 +42,6 @@ CODES: dict[str, Code] = {
     "too_large": Code(413, "More bytes than the sentence allows; nothing was kept"),
     "unsupported_media_type": Code(415, "The content type of an upload's slice"),
     "rate_limited": Code(429, "Too often; `Retry-After` tells how many seconds to wait"),
-    "locked": Code(429, "Too many wrong passwords; wait"),
     # Who asks
     "unauthorized": Code(401, "No such session, peer or token"),
     "signed_out": Code(401, "The user's token is unknown, revoked or expired, or the password changed"),
@@ -113,3 +113,15 @@ def table() -> str:
     """All codes as Markdown, for docs/http-api.md."""
     rows = [f"| `{name}` | {code.status or '–'} | {code.meaning} |" for name, code in CODES.items()]
     return "\n".join(["| code | status | meaning |", "| --- | --- | --- |", *rows])
+
+
+def in_document(text: str) -> str:
+    """The document with the table between its two marks."""
+    begin, end = "<!-- codes: python -m weei_core.problems -->\n", "<!-- /codes -->"
+    before, _, rest = text.partition(begin)
+    return before + begin + table() + "\n" + end + rest.partition(end)[2]
+
+
+if __name__ == "__main__":
+    path = Path(__file__).resolve().parent.parent / "docs" / "http-api.md"
+    path.write_text(in_document(path.read_text(encoding="utf-8")), encoding="utf-8")
