@@ -122,7 +122,6 @@ def coordinator_places(world: World) -> list[Place]:
         Place("job-running", f"/jobs/{world.running}/", "#chart canvas"),
         Place("job-ready", f"/jobs/{world.cartpole}/"),
         Place("job-finished", f"{job}/", "#chart canvas"),
-        Place("compare", f"/jobs/compare?job={world.finished}&job={world.running}", "canvas"),
         Place("rounds", f"{job}/rounds/"),
         Place("round", f"{job}/rounds/2/"),
         Place("job-compare", f"/jobs/compare?job={world.finished}&job={world.running}", "#chart canvas"),

@@ -13,7 +13,7 @@ from tests.browser.test_pages import WIDTHS, check_no_sideways
 
 pytestmark = pytest.mark.usefixtures("nobody_complains")
 MOST_BYTES = 300 * 1024
-MOST_REQUESTS = 80
+MOST_REQUESTS = 100
 # What a page is about, and not what it is made of: models, data, weights, and what the server knows of the job.
 CONTENT = re.compile(r"/(bytes|presets|api)/|/jobs/[0-9a-f-]{36}/(play/\w+|manifest|chart)")
 
