@@ -97,6 +97,15 @@ class Composed(Stack):
         self.webs = [name for name in self.services if "uvicorn" in self.processes[name].command]
         self.proxy = RoundRobin(self.port, [self.processes[name].port for name in self.webs])
 
+    def __enter__(self) -> Composed:
+        super().__enter__()
+        try:
+            self.wait_until_up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
     def set_up(self) -> None:
         keep = [
             f"{name}={self.environment[name]}" for name in ("PATH", "PYTHONPATH", "HOME") if name in self.environment
