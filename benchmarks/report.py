@@ -21,6 +21,8 @@ REASONS: Mapping[str, str] = {
     "does not do at all: reading the updates out of the page cache (15 %), hashing the result (30 %) and writing it "
     "(9 %); and the sums run in float64, so that no order of arrival changes a bit. One core hashes 1.9 GB/s of "
     "result, which is the limit with any number of cores: 15 GB/s of 8 updates.",
+    "aggregation_durable": "the disk is not the limit: it is written to while the merge goes on. Two cores are: about "
+    "0.2 s of processor time for 96 MiB, a quarter of it SHA-256, while dd only copies and waits.",
 }
 """By the figure's name: why it misses its goal, and what the limit is now."""
 
@@ -63,7 +65,8 @@ def _cells(figure: Mapping[str, Any]) -> list[str]:
     goal, met = "", "**no**" if figure["missed"] else ""
     if figure["goal"] is not None:
         sign = "≥" if figure["moreIsBetter"] else "≤"
-        goal = f"{sign} {_number(figure['goal'])}{unit}" if alone else f"ratio {sign} {figure['goal']:g}"
+        least_or_most = f"{sign} {_number(figure['goal'])}"
+        goal = f"{least_or_most}{unit.partition(',')[0]}" if alone else f"ratio {least_or_most}"
         met = met or "yes"
     return [
         f"`{figure['name']}`",
