@@ -197,6 +197,7 @@ def _site_tokens(request: HttpRequest) -> QuerySet[UserToken]:
     origin = request.headers.get("Origin")
     if origin is not None and not is_own(origin):
         raise Forbidden("Sites that may act for a person are told on this server's own pages only.", field="Origin")
+    assert request.user.pk is not None
     return UserToken.objects.filter(user_id=request.user.pk, site__isnull=False).select_related("site")
 
 

@@ -136,7 +136,8 @@ def _problem_response(status: int) -> Json:
 
 def _settings_schemas() -> Json:
     """Of the settings, and of a change to them: any of them, and null for an optional one."""
-    fields: Any = {name: (field.annotation | None, None) for name, field in TrainingSettings.model_fields.items()}
+    kinds: dict[str, Any] = {name: field.annotation for name, field in TrainingSettings.model_fields.items()}
+    fields: Any = {name: (kind | None, None) for name, kind in kinds.items()}
     patch: type[BaseModel] = create_model("TrainingSettingsPatch", **fields)
     found: Json = {}
     for model in (TrainingSettings, patch):
