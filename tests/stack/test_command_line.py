@@ -34,7 +34,7 @@ class Terminal:
             input=given,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=300,
         )
         assert done.returncode == expected, (arguments, done.stdout, done.stderr)
         return done
@@ -85,6 +85,12 @@ def test_a_whole_session(stack, terminal):
     assert hashlib.sha256(content).hexdigest() == saved["sha256"] and saved["bytes"] == len(content)
     terminal.run("export", job["id"], "--format", "module", "-o", "m.wasm")
     assert (terminal.folder / "m.wasm").read_bytes() == (DIGITS / "digits.wasm").read_bytes()
+    for name in ("safetensors", "npy"):
+        assert terminal.json("export", job["id"], "--format", name)["verified"] == sha256
+    table = terminal.run("export", job["id"], "--format", "csv", "-o", "-").stdout
+    assert len(table.splitlines()) == newest["artifact"]["round"] + 2, "a line of names, and one for each checkpoint"
+    for name in ("manifest", "tensorboard"):
+        assert terminal.json("export", job["id"], "--format", name)["bytes"] > 100
     assert sha256 in terminal.run("export", job["id"], "--format", "ledger", "-o", "-").stdout
 
     settings = ("--set", "epochs=2", "--set", "seed=20261129", "--name", "Goes on", "--dataset-mode", "new")
