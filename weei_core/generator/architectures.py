@@ -7,13 +7,14 @@ What a person writes is parsed here once. `values()` is what the module reads (r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import ClassVar, Protocol, TypeVar
 
 from weei_core.errors import Invalid
-from weei_core.strict_json import JsonValue, as_choice, as_int, as_list, as_number, as_object, refuse_unknown
+from weei_core.generator.training import Training
+from weei_core.strict_json import JsonValue, as_choice, as_int, as_list, as_object, refuse_unknown
 
 MAX_MEMORY_BYTES = 2**32
 MAX_WIDTH = 2**20
@@ -26,7 +27,6 @@ MAX_VOCABULARY = 65_536
 MAX_CONTEXT = 16_384
 MAX_PREDICT_TEXT_BYTES = 32_768
 
-OPTIMIZERS = ("sgd", "adamw")
 ACTIVATIONS = ("relu", "gelu", "tanh")
 TASKS = ("classification", "regression")
 INPUT_KINDS = ("float32", "uint8")
@@ -42,59 +42,6 @@ _PANEL_COLUMNS = 8  # of the scratch of a matrix product (MATMUL_COLUMNS in matm
 
 Tensor = tuple[str, tuple[int, ...]]
 """Name and shape."""
-
-
-@dataclass(frozen=True)
-class Training:
-    """Defaults of the module. The last three are AdamW's; a clip norm of 0 clips nothing."""
-
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
-    optimizer: str = "adamw"
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-    FIELDS: ClassVar = ("learningRate", "weightDecay", "clipNorm", "optimizer", "beta1", "beta2", "epsilon")
-
-    @classmethod
-    def parse(cls, members: Mapping[str, JsonValue], field: str) -> Training:
-        """Those of `FIELDS` that are given; the rest are what the optimizer usually begins with."""
-
-        def number(name: str, default: float, low: float, high: float) -> float:
-            return as_number(members.get(name, default), f"{field}.{name}", low, high)
-
-        optimizer = as_choice(members.get("optimizer", cls.optimizer), f"{field}.optimizer", OPTIMIZERS)
-        usual = cls() if optimizer == "adamw" else SGD_TRAINING
-        return cls(
-            learning_rate=number("learningRate", usual.learning_rate, 1e-9, 100),
-            weight_decay=number("weightDecay", usual.weight_decay, 0, 10),
-            clip_norm=number("clipNorm", usual.clip_norm, 0, 1e6),
-            optimizer=optimizer,
-            beta1=number("beta1", cls.beta1, 0, 0.9999),
-            beta2=number("beta2", cls.beta2, 0, 0.999999),
-            epsilon=number("epsilon", cls.epsilon, 1e-12, 1),
-        )
-
-    def to_json(self) -> dict[str, JsonValue]:
-        return dict(zip(self.FIELDS, (getattr(self, field.name) for field in fields(self)), strict=True))
-
-    @property
-    def optimizer_index(self) -> int:
-        return OPTIMIZERS.index(self.optimizer)
-
-    @property
-    def state_copies(self) -> int:
-        """Values that the optimizer keeps for each weight: none, or AdamW's two moments."""
-        return 2 * self.optimizer_index
-
-    @property
-    def moments(self) -> list[float]:
-        return [self.optimizer_index, self.beta1, self.beta2, self.epsilon]
-
-
-SGD_TRAINING = Training(learning_rate=0.05, weight_decay=0.0, optimizer="sgd")
 
 
 @dataclass(frozen=True)

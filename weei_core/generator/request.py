@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias, cast
 
 from weei_core.aggregation import AggregationSettings, parse_aggregation
 from weei_core.errors import Invalid
-from weei_core.generator.architectures import Architecture, MlpArchitecture, Training, TransformerArchitecture
+from weei_core.generator.architectures import Architecture, MlpArchitecture, TransformerArchitecture
+from weei_core.generator.training import Training
 from weei_core.seeds import parse_seed
 from weei_core.strict_json import (
     JsonValue,

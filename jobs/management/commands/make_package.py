@@ -15,9 +15,10 @@ from django.core.management.base import BaseCommand, CommandError
 from weei_core import strict_json
 from weei_core.aggregation import METHOD_IDS
 from weei_core.errors import Conflict, WeeiError
-from weei_core.generator.architectures import ACTIVATIONS, OPTIMIZERS
+from weei_core.generator.architectures import ACTIVATIONS
 from weei_core.generator.package import MadePackage, Preview, make_package, preview, write_zip
 from weei_core.generator.request import DELIMITERS, FORMATS, PackageRequest
+from weei_core.generator.training import OPTIMIZERS
 from weei_core.strict_json import JsonValue, as_object
 
 MAX_REQUEST_BYTES = 2**20
