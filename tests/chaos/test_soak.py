@@ -62,7 +62,7 @@ def test_a_process_that_was_killed_has_no_slope():
         ({"processes": [grown(samples((100, 102, 104)), "web (spared)")]}, "grows by 2.0 MiB"),
         (
             {"processes": [grown(samples((9, 9, 9), fds=(30, 45, 60)), "web (spared)")]},
-            "30 open descriptors and has 40",
+            "30 open descriptors and has 60",
         ),
         ({"temporary": [3, 90]}, "3 temporary files and are 90"),
         ({"drops": {"spared": 2, "killed": 40}}, "2 connections"),
