@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -15,15 +16,20 @@ from peers.api import person_auth
 router = Router(tags=["exports"], auth=person_auth)
 
 
-@router.get("/jobs/{job_id}/metrics.csv", response={200: None})
-def metrics(request: HttpRequest, job_id: UUID) -> HttpResponse:
+def _as(media_type: str) -> dict[str, Any]:
+    content = {media_type: {"schema": {"type": "string", "format": "binary"}}}
+    return {"responses": {200: {"description": "The file", "content": content}}}
+
+
+@router.get("/jobs/{job_id}/metrics.csv", response={200: None}, openapi_extra=_as("text/csv"))
+def metrics_as_csv(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """Every checkpoint's metrics as CSV. An empty cell is a value that was not measured."""
     job = job_for_owner(request.user, job_id)
     return _file("".join(metrics_csv(job)).encode(), "text/csv; charset=utf-8", f"{job.name}-metrics.csv")
 
 
-@router.get("/jobs/{job_id}/tensorboard", response={200: None})
-def tensorboard(request: HttpRequest, job_id: UUID) -> HttpResponse:
+@router.get("/jobs/{job_id}/tensorboard", response={200: None}, openapi_extra=_as("application/zip"))
+def metrics_for_tensorboard(request: HttpRequest, job_id: UUID) -> HttpResponse:
     """A zip of a log folder for TensorBoard, with the runs `training` and `validation`."""
     job = job_for_owner(request.user, job_id)
     return _file(tensorboard_zip(job), "application/zip", f"{job.name}-tensorboard.zip")

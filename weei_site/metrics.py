@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 
 # The time at which each counter began would be one more series for each.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.005, 0.02, 0.1, 0.5, 2, 10, 60)
 METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})

@@ -25,6 +25,7 @@ TAGS = {
     "new jobs": "From uploaded files to a job.",
     "packages": "Models made of one's own data.",
     "checkpoints": "What a job has learned, round by round.",
+    "exports": "Metrics as files of other programs. Weights come from `/bytes/`.",
     "participants": "Who trains for a job.",
     "invitations": "Links by which people join.",
     "peers": "What a browser or an agent that trains says.",
@@ -33,7 +34,7 @@ TAGS = {
 SECURITY = {
     "PersonAuth": "The session of a signed-in person. Unsafe calls need the header `X-CSRFToken` too.",
     "PeerAuth": "The token of a peer, as `Authorization: Bearer …`, or as `Weei-Peer: …` beside a person's.",
-    "UserAuth": "The token of a user, `weei_user_…`, as `Authorization: Bearer …`.",
+    "UserAuth": "A personal token, `weei_pat_…`, or one of another site, `weei_user_…`, as `Authorization: Bearer …`.",
 }
 STATUSES = {
     401: "Not known: no session, or a token that is wrong",

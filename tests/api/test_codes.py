@@ -20,7 +20,7 @@ def statuses() -> dict[str, set[int]]:
     found = {kind.default_code: {kind.status} for kind in vars(errors).values() if hasattr(kind, "default_code")}
     for path in ALL:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in known:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known:
                 for word in node.keywords:
                     if word.arg == "code" and isinstance(word.value, ast.Constant):
                         found.setdefault(word.value.value, set()).add(known[node.func.id])

@@ -1,7 +1,6 @@
 """Personal access tokens: a program with one is answered as its owner's own pages are, and nobody else's."""
 
 import io
-import json
 import re
 from datetime import timedelta
 
@@ -49,9 +48,10 @@ def local_cache(settings):
     cache.clear()
 
 
-def shape(value):
+def shape(answer):
     """An answer without what differs between two equal calls: times, and names that are new each time."""
-    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", json.dumps(value))
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", answer.content.decode("latin-1"))
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
     return re.sub(r"\b\d{13}\b", "<time>", re.sub(r'/join/[^"]+', "/join/<secret>", text))
 
 
@@ -74,7 +74,7 @@ def test_every_call_answers_the_token_as_it_answers_the_session(targets, method,
         through_session = in_savepoint(lambda send=send, world=world: send(world.owner))
         assert through_token.status_code == through_session.status_code, (method, path)
         if through_session.content and not path.endswith("/peers"):
-            assert shape(through_token.json()) == shape(through_session.json())
+            assert shape(through_token) == shape(through_session)
 
 
 @pytest.mark.django_db

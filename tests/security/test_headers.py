@@ -64,6 +64,7 @@ def test_every_page_and_every_call_in_every_role():
             "invitation_id": world.job.pk,
             "peer_id": world.participant.peer.pk,
             "token": "x",
+            "token_id": world.job.pk,
         },
     }
     for role in ("anonymous", "stranger", "owner"):
