@@ -24,7 +24,7 @@ class Terminal:
             "XDG_CONFIG_HOME": str(folder / "config"),
             "PYTHONPATH": str(ROOT),
         }
-        self.token = stack.manage("make_token", "alice", "--name", "end to end").strip()
+        self.token = stack.manage("make_token", "carol", "--name", "end to end").strip()
 
     def run(self, *arguments, given=None, expected=0):
         done = subprocess.run(
@@ -46,14 +46,14 @@ class Terminal:
 @pytest.fixture
 def terminal(stack, tmp_path):
     stack.shell(
-        "from django.contrib.auth.models import User\nanswer = User.objects.get_or_create(username='alice')[0].pk"
+        "from django.contrib.auth.models import User\nanswer = User.objects.get_or_create(username='carol')[0].pk"
     )
     return Terminal(stack, tmp_path)
 
 
 def test_a_whole_session(stack, terminal):
     signed_in = terminal.json("login", stack.url, "--token-stdin", given=terminal.token + "\n")
-    assert signed_in["user"] == "alice"
+    assert signed_in["user"] == "carol"
     assert os.stat(signed_in["file"]).st_mode & 0o777 == 0o600
 
     options = ("--set", "epochs=1", "--set", "seed=20261129", "--name", "From a terminal")
