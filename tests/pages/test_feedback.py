@@ -82,3 +82,11 @@ def test_questions_name_what_is_lost(running, owner_client):
     member = running.memberships.get()
     assert f'hx-confirm="Finish “{running.name}” now?' in page
     assert f'hx-confirm="Remove {member.peer.label} ({str(member.peer_id)[:8]})?' in page
+
+
+@pytest.mark.parametrize(("state", "asks"), [("due", True), ("running", True), ("done", False), ("failed", False)])
+def test_a_checkpoint_shows_a_validation_that_ends_by_itself(running, owner_client, state, asks):
+    row = factories.make_checkpoint(running, 9, validation=state)
+    page = owner_client.get(reverse("job-checkpoint", args=[running.pk, row.round])).content.decode()
+    assert ('hx-trigger="every 2s" hx-select="#quality"' in page) is asks
+    assert ("its result appears here" in page) is asks
