@@ -24,10 +24,10 @@ from weei_core.aggregation.method import Method, Vector
 from weei_core.aggregation.registry import AggregationSettings, method_named
 from weei_core.errors import Invalid, WeeiError
 from weei_core.strict_json import EXACT_INT, as_int
-from weei_core.weights import FLOAT32, FLOAT_BYTES, FileSource, Source, first_non_finite, sha256_of
+from weei_core.weights import FLOAT32, FLOAT_BYTES, FileSource, Source, blocks, first_non_finite
 
-BLOCK_FLOATS = 32 * 1024
-"""So that what one thread works on stays in its processor's cache."""
+BLOCK_FLOATS = 64 * 1024
+"""Larger ones leave the processor's cache, smaller ones make threads wait for each other at every operation."""
 MOST_THREADS = 4
 
 MAX_STEP = 10_000_000
@@ -89,15 +89,17 @@ def merge(
     outputs = [weights_out] if state_out is None else [weights_out, state_out]
     try:
         merger = _Merger(start, counted, state, step, method, _float_ranges(average_only))
-        digest = hashlib.sha256()
-        with closing(merger.blocks()) as blocks:
-            for offset, (weights, *new_state) in blocks:
+        digest, state_digest = hashlib.sha256(), hashlib.sha256()
+        with closing(merger.blocks()) as made:
+            for offset, (weights, *new_state) in made:
                 digest.update(weights.data)
                 weights_out.write(weights.data)
                 for vector, values in enumerate(new_state):
                     assert state_out is not None
                     state_out.seek(vector * start.size + offset * FLOAT_BYTES)
                     state_out.write(values.data)
+                if new_state:
+                    state_digest.update(new_state[0].data)
     except BaseException:
         for output in outputs:
             output.seek(0)
@@ -105,8 +107,10 @@ def merge(
         raise
     if state_out is None or not rule.state_vectors:
         return MergeResult(digest.hexdigest(), None, 0)
-    # The vectors stand one behind the other but are made side by side, so their hash needs a second look.
-    return MergeResult(digest.hexdigest(), sha256_of(FileSource(state_out)), step)
+    # The vectors stand one behind the other but are made side by side, so all but the first are read again.
+    for block in blocks(FileSource(state_out, start.size, start.size * (rule.state_vectors - 1))):
+        state_digest.update(block)
+    return MergeResult(digest.hexdigest(), state_digest.hexdigest(), step)
 
 
 def _in_slot_order(updates: Sequence[WeightedSource]) -> list[WeightedSource]:
@@ -143,6 +147,7 @@ class _Buffers:
     def __init__(self, state_vectors: int) -> None:
         self.floats = np.empty(BLOCK_FLOATS, FLOAT32)
         self.start, self.sum, self.term = np.empty((3, BLOCK_FLOATS))
+        self.state = np.empty((state_vectors, BLOCK_FLOATS))
         self.rounded = np.empty((1 + state_vectors, BLOCK_FLOATS), FLOAT32)
 
 
@@ -212,18 +217,19 @@ class _Merger:
         if self._rule.uses_start:
             start[:] = self._read(self._start, offset, count, buffers)
         old_state = self._old_state(offset, count, buffers)
-        weights, state = self._rule.step(start, average, old_state, self._step, self._method.options)
+        scratch = buffers.term[:count]
+        weights, state = self._rule.step(start, average, old_state, self._step, self._method.options, scratch)
+        rounded = buffers.rounded[:, :count]
         for first, end in self._ranges_within(offset, count):
-            weights[first:end] = average[first:end]
+            weights[first:end] = rounded[0, first:end]  # still the average
             for values in state:
                 values[first:end] = 0.0
-        rounded = buffers.rounded[:, :count]
         for vector, values in zip(rounded, (weights, *state), strict=True):
             vector[:] = values
         return list(rounded)
 
     def _average(self, offset: int, count: int, buffers: _Buffers) -> Vector:
-        """float32(Σnw / Σn), the sum in slot order, as float64."""
+        """float32(Σnw / Σn), the sum in slot order, as float64; and as float32 in the first of `buffers.rounded`."""
         total, term = buffers.sum[:count], buffers.term[:count]
         for position, update in enumerate(self._updates):
             into = term if position else total
@@ -243,13 +249,13 @@ class _Merger:
         return floats
 
     def _old_state(self, offset: int, count: int, buffers: _Buffers) -> tuple[Vector, ...]:
-        if self._state is None:
-            return tuple(np.zeros(count) for _ in range(self._rule.state_vectors))
-        vector_floats = self._start.size // FLOAT_BYTES
-        return tuple(
-            self._read(self._state, vector * vector_floats + offset, count, buffers).astype(np.float64)
-            for vector in range(self._rule.state_vectors)
-        )
+        vectors, vector_floats = buffers.state[:, :count], self._start.size // FLOAT_BYTES
+        for index, values in enumerate(vectors):
+            if self._state is None:
+                values[:] = 0.0
+            else:
+                values[:] = self._read(self._state, index * vector_floats + offset, count, buffers)
+        return tuple(vectors)
 
     def _ranges_within(self, offset: int, count: int) -> Iterator[tuple[int, int]]:
         for first, end in self._average_only[bisect_right(self._range_ends, offset) :]:

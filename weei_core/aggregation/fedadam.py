@@ -23,19 +23,26 @@ class FedAdam:
     uses_start = True
 
     def step(
-        self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
+        self,
+        start: Vector,
+        average: Vector,
+        state: tuple[Vector, ...],
+        step: int,
+        options: Mapping[str, float],
+        scratch: Vector,
     ) -> tuple[Vector, tuple[Vector, ...]]:
-        # In place where it can be: a sum or product of two is the same in either order, and memory takes the time.
+        # A sum or product of two is the same in either order.
         first, second = state
         beta1, beta2 = options["beta1"], options["beta2"]
-        change = average - start
-        first = beta1 * first
-        first += (1 - beta1) * change
-        second = beta2 * second
+        change = average
+        change -= start
+        first *= beta1
+        first += np.multiply(change, 1 - beta1, out=scratch)
+        second *= beta2
         change *= change
         change *= 1 - beta2
         second += change
-        weights = first / (1 - _power(beta1, step))
+        weights = np.divide(first, 1 - _power(beta1, step), out=scratch)
         weights *= options["serverLearningRate"]
         spread = np.divide(second, 1 - _power(beta2, step), out=change)
         np.sqrt(spread, out=spread)

@@ -15,6 +15,12 @@ class FedAvg:
     uses_start = False
 
     def step(
-        self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
+        self,
+        start: Vector,
+        average: Vector,
+        state: tuple[Vector, ...],
+        step: int,
+        options: Mapping[str, float],
+        scratch: Vector,
     ) -> tuple[Vector, tuple[Vector, ...]]:
         return average, ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from weei_core.aggregation.method import Option, Vector
 
 
@@ -18,8 +20,19 @@ class FedAvgM:
     uses_start = True
 
     def step(
-        self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
+        self,
+        start: Vector,
+        average: Vector,
+        state: tuple[Vector, ...],
+        step: int,
+        options: Mapping[str, float],
+        scratch: Vector,
     ) -> tuple[Vector, tuple[Vector, ...]]:
+        # velocity = momentum * velocity + (average - start); weights = start + rate * velocity
         (velocity,) = state
-        velocity = options["momentum"] * velocity + (average - start)
-        return start + options["serverLearningRate"] * velocity, (velocity,)
+        velocity *= options["momentum"]
+        average -= start
+        velocity += average
+        weights = np.multiply(velocity, options["serverLearningRate"], out=scratch)
+        weights += start
+        return weights, (velocity,)

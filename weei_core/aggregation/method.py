@@ -42,11 +42,18 @@ class Method(Protocol):
         """Whether `step` looks at `start`; without it, `start` is not read and holds anything."""
 
     def step(
-        self, start: Vector, average: Vector, state: tuple[Vector, ...], step: int, options: Mapping[str, float]
+        self,
+        start: Vector,
+        average: Vector,
+        state: tuple[Vector, ...],
+        step: int,
+        options: Mapping[str, float],
+        scratch: Vector,
     ) -> tuple[Vector, tuple[Vector, ...]]:
         """New weights and state, not yet rounded to float32.
 
         All vectors are float64 of one length; `start` (see `uses_start`) and `average` hold float32 values. `step` is
-        1 in the first round with this state. Every operation is rounded once, in the order the formula is written in:
-        numpy fuses nothing, so that the result is the same bits everywhere. The arguments are left as they are.
+        1 in the first round with this state. Every operation is rounded once, in the order the formula is written in;
+        numpy fuses nothing, so that the result is the same bits everywhere. All but `start` may be overwritten, and the
+        results lie in them: fresh arrays cost more than the arithmetic.
         """
