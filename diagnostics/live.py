@@ -34,17 +34,33 @@ def _key(peer_id: UUID | str) -> str:
     return f"snapshot:{peer_id}"
 
 
+@dataclass(frozen=True)
+class Said:
+    """A clean snapshot, when it came by the server's own time (seconds since the epoch), and the job the peer had."""
+
+    peer_id: UUID
+    snapshot: dict[str, Any]
+    at: float
+    job_id: str | None
+
+
 def snapshot_put(
     peer_id: UUID, snapshot: dict[str, Any], received_at: float | None = None, *, job_id: str | None = None
 ) -> None:
-    """Keep the snapshot with the server's own time (seconds since the epoch), and the job that the peer has now."""
-    jobs = tuple({job for job in (job_id, _job_of(snapshot)) if job is not None})
-    text = json.dumps(snapshot, allow_nan=False, separators=(",", ":"))
-    kept = (snapshot["sequence"], text, received_at or time.time(), jobs)
+    snapshots_put([Said(peer_id, snapshot, received_at or time.time(), job_id)])
+
+
+def snapshots_put(said: Iterable[Said]) -> None:
+    """Keep them, in one exchange with the cache. Of several of one peer the last counts."""
+    kept = {}
+    for one in said:
+        jobs = tuple({job for job in (one.job_id, _job_of(one.snapshot)) if job is not None})
+        text = json.dumps(one.snapshot, allow_nan=False, separators=(",", ":"))
+        kept[_key(one.peer_id)] = (one.snapshot["sequence"], text, one.at, jobs)
     try:
-        cache.set(_key(peer_id), kept, KEEP_SECONDS)
+        cache.set_many(kept, KEEP_SECONDS)
     except Exception as error:  # Redis away: pages show that nothing is known.
-        logger.warning("snapshot not kept: %s", error)
+        logger.warning("snapshots not kept: %s", error)
 
 
 def _job_of(snapshot: dict[str, Any]) -> str | None:

@@ -16,10 +16,11 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from diagnostics.domain.snapshot import clean_snapshot, training_attempt
-from diagnostics.live import go_on_above, last_sequence, snapshot_put
+from diagnostics.live import go_on_above, last_sequence
 from jobs.selectors.peer_state import peer_state
 from jobs.services.participants import peer_hello
 from jobs.services.updates import attempt_trains
+from peers.gathering import snapshots
 from peers.models import Peer
 from peers.outbox import job_group, peer_group
 from peers.services.presence import heartbeats
@@ -194,7 +195,7 @@ class PeerConsumer(JsonSocket):
             await self._snapshot_came.wait()
             self._snapshot_came.clear()
             if self._snapshot is not None:
-                await in_cache(snapshot_put, peer.pk, self._snapshot, job_id=self._job_id or NO_JOB)
+                await snapshots.put(peer.pk, self._snapshot, self._job_id or NO_JOB)
                 await self._note_training(peer, self._snapshot)
             await asyncio.sleep(SNAPSHOT_GAP_SECONDS)
 

@@ -1,14 +1,11 @@
 """The ASGI application that uvicorn serves."""
 
 import os
-import sys
 
 from django.core.asgi import get_asgi_application
 
 from weei_site import logs
 
-# Sockets wait for the interpreter whenever threads ask the database; by default up to 5 ms, several times a message.
-sys.setswitchinterval(0.0005)
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "weei_site.settings")
 logs.role = "web"
 _django = get_asgi_application()

@@ -152,7 +152,7 @@ def test_hints_and_snapshots_without_redis_are_a_line_in_the_log(no_redis, caplo
     peer, _ = peer_create()
     outbox.hint_peers([peer.pk])
     snapshot_put(peer.pk, {"sequence": 1})
-    assert any("snapshot not kept" in record.getMessage() for record in caplog.records)
+    assert any("snapshots not kept" in record.getMessage() for record in caplog.records)
 
 
 def test_a_snapshot_kept_in_valkey_comes_back_as_it_was(settings, valkey, sent):

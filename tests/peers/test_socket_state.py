@@ -1,6 +1,7 @@
 """State is read anew and sent whole, once for any number of hints. C80, P11, P12, P13, P15, H8."""
 
 import asyncio
+import uuid
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from diagnostics.live import held_snapshots
 from jobs.services import participants
-from peers import consumers, sockets
+from peers import consumers, gathering, sockets
 from peers.models import Peer
 from peers.outbox import peer_group
 from peers.services.presence import Heartbeats, heartbeats
@@ -161,7 +162,8 @@ def test_heartbeats_of_many_sockets_are_one_update():
 async def test_only_the_latest_snapshot_is_kept_twice_a_second_at_most(peer, monkeypatch):
     """H8: a flood of diagnostics costs two writes to the cache a second, and none to the database."""
     kept = []
-    monkeypatch.setattr(consumers, "snapshot_put", lambda peer_id, value, job_id: kept.append(value["sequence"]))
+    monkeypatch.setattr(gathering, "snapshots_put", lambda said: kept.extend(one.snapshot["sequence"] for one in said))
+    monkeypatch.setattr(gathering, "GATHER_SECONDS", 0.01)
     monkeypatch.setattr(consumers, "SNAPSHOT_GAP_SECONDS", 0.05)
     async with Socket() as socket:
         await socket.hello(peer.token)
@@ -170,6 +172,18 @@ async def test_only_the_latest_snapshot_is_kept_twice_a_second_at_most(peer, mon
         while not kept or kept[-1] != 14:
             await asyncio.sleep(0.01)
     assert len(kept) <= 3
+
+
+@in_loop
+async def test_what_many_sockets_say_at_once_is_one_exchange_with_the_cache(monkeypatch):
+    written = []
+    monkeypatch.setattr(gathering, "snapshots_put", lambda said: written.append({one.peer_id for one in said}))
+    together = gathering.Snapshots()
+    peers = {uuid.uuid4() for _ in range(300)}
+    await asyncio.gather(*(together.put(peer, snapshot(1), "a job") for peer in peers))
+    assert written == [peers]
+    await together.put(first := next(iter(peers)), snapshot(2), "a job")
+    assert written == [peers, {first}], "what comes while others are written waits for the next exchange"
 
 
 @in_loop
