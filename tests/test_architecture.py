@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[1]
 APPS = ("checkpoints", "peers", "diagnostics", "jobs")
 PROGRAMS = (*APPS, "weei_core", "weei_client", "weei_agent", "weei_cli", "weei_site", "reference_models")
 FRAMEWORKS = ("django", "channels", "celery", "ninja", "starlette", "uvicorn")
-EDGES = ("views", "consumers", "tasks", "api", "urls", "forms", "admin", "bytes", "management", "watching", "sockets")
+EDGES = (
+    *("views", "consumers", "tasks", "api", "urls", "forms", "admin", "bytes", "management"),
+    *("watching", "sockets", "polling"),
+)
 FILE_LINES, FUNCTION_LINES = 400, 60
 
 

@@ -22,6 +22,7 @@ from checkpoints.bytes.app import application as bytes_application
 from jobs.services.events import enqueue
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
+from peers.polling import Polls
 from weei_core.log_context import about
 from weei_site.body_gate import BodyGate
 from weei_site.health import application as health_application
@@ -43,7 +44,7 @@ class Http:
     """Bytes never pass through Django."""
 
     def __init__(self, django_application: Application) -> None:
-        self._django = django_application
+        self._django = Polls(django_application)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         path_info = scope["path"]
