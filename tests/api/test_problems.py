@@ -101,7 +101,7 @@ def test_a_database_that_is_away_is_503_and_says_when_to_come_back(world, monkey
     def away(*_, **__):
         raise error
 
-    monkeypatch.setattr("peers.api.peer_state", away)
+    monkeypatch.setattr("peers.polling.peer_state", away)
     response = world.participant.get("/api/v1/peer/state")
     assert_problem(response, 503, "unavailable")
     assert response["Retry-After"] == "5"
@@ -118,7 +118,7 @@ def test_a_bug_is_not_told_and_not_a_problem_detail(world, monkeypatch):
     def bug(*_, **__):
         raise RuntimeError("the secret is 42")
 
-    monkeypatch.setattr("peers.api.peer_state", bug)
+    monkeypatch.setattr("peers.polling.peer_state", bug)
     response = world.participant.get("/api/v1/peer/state")
     assert response.status_code == 500 and b"42" not in response.content and b"Traceback" not in response.content
     assert response["Content-Type"] != "application/problem+json"

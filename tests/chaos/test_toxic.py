@@ -94,7 +94,8 @@ def test_a_cut_lets_exactly_so_many_bytes_through_and_then_ends(echo, link):
     with connect(link) as client:
         client.sendall(bytes(5000))
         assert echo.ended.acquire(timeout=WAIT_SECONDS)
-    assert len(echo.came) == 1000 and echo.ends == ["end"]
+    # With bytes of the answer still under way, closing may look like a reset from behind.
+    assert len(echo.came) == 1000 and echo.ends in (["end"], ["reset"])
 
 
 def test_a_reset_tears_down_what_is_open(echo, link):
