@@ -32,7 +32,7 @@ REASONS: Mapping[str, str] = {
         "an add) would be the next step."
     ),
     "assignments": (
-        "30 a second are asked for, 102 are the goal. The one web process is at work all the time: 20 ms of Python "
+        "30 a second are asked for, 102 are the goal. The one web process is at work all the time: 13 ms of Python "
         "for each assignment, most of it the making of SQL."
     ),
     "training_browser": (
@@ -40,9 +40,8 @@ REASONS: Mapping[str, str] = {
         "operations, which WebAssembly has only as relaxed SIMD, whose results differ between machines."
     ),
     "participants_1000_poll_p99": (
-        "the limit for 1,000 is our own. A poll costs about 3 ms of Python, and a thousand participants make a "
-        "hundred a second beside their telemetry: two thirds of a core of the one web process. They wait for each "
-        "other in bursts, since all were connected within 20 s and ask every ten."
+        "the limit for 1,000 is our own. A poll costs some 3 ms of Python, and a thousand participants make a "
+        "hundred a second beside their telemetry, on the one web process."
     ),
 }
 """By the figure's name: why it misses its goal, and what the limit is now."""
