@@ -13,6 +13,7 @@ from peers.schemas import (
     FilledSlot,
     Id,
     ModuleFile,
+    ParticipantState,
     Role,
     Seed,
     Sentence,
@@ -88,20 +89,7 @@ class ParticipantFacts(Told):
     approved: bool
     trains: bool
     paused: bool
-    state: Literal[
-        "invited",
-        "approved",
-        "declined",
-        "unknown",
-        "disconnected",
-        "modelLoaded",
-        "assigned",
-        "training",
-        "updateReady",
-        "resultReceived",
-        "stopped",
-        "modelLoadFailed",
-    ]
+    state: ParticipantState
     error: str = absent("Why the model does not load there.")
 
 

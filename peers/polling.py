@@ -13,13 +13,13 @@ from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from checkpoints.bytes.auth import peer_of
-from checkpoints.bytes.http import Request, send_json, send_problem
+from checkpoints.bytes.http import Request, send_json, send_problem, unavailable
 from checkpoints.bytes.threads import in_database
 from jobs.selectors.peer_state import peer_state
 from jobs.services import participants
 from peers.models import Peer
 from peers.services.presence import peer_seen
-from weei_core.errors import Unavailable, WeeiError
+from weei_core.errors import WeeiError
 from weei_core.log_context import note
 
 Application = Callable[..., Awaitable[None]]
@@ -51,9 +51,9 @@ class Polls:
         except WeeiError:
             await self._django(scope, receive, send)
             return
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError) as error:
             note(route=ROUTE)
-            await send_problem(send, Unavailable("The server's database does not answer; try again in a moment."))
+            await send_problem(send, unavailable(error))
             return
         note(route=ROUTE)
         await send_json(send, 200, state, HEADERS)

@@ -33,7 +33,7 @@ Seed = Annotated[str, Field(pattern="^[0-9]{1,20}$", description="A u64 as decim
 Status = Literal["ready", "running", "paused", "completed"]
 Role = Literal["coordinator", "participant"]
 MembershipState = Literal["invited", "approved", "declined", "modelLoaded", "modelLoadFailed", "left", "removed"]
-PeerJobState = Literal[
+ParticipantState = Literal[
     "invited",
     "approved",
     "declined",
@@ -46,9 +46,8 @@ PeerJobState = Literal[
     "resultReceived",
     "stopped",
     "modelLoadFailed",
-    "left",
-    "removed",
 ]
+PeerJobState = Literal[ParticipantState, "left", "removed"]
 Sentence = Annotated[str, Field(examples=["Waiting for participants."])]
 
 

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from checkpoints.bytes.http import MethodNotAllowed
+from checkpoints.bytes.http import MethodNotAllowed, unavailable
 from peers.models import Peer
 from weei_core import js_json
-from weei_core.errors import Invalid, NotFound, Unavailable, WeeiError
+from weei_core.errors import Invalid, NotFound, WeeiError
 from weei_core.log_context import note
 from weei_core.problems import problem_body
 
@@ -70,8 +70,7 @@ def expected(error: Exception) -> WeeiError | None:
     if isinstance(error, WeeiError):
         return error
     if isinstance(error, OperationalError | InterfaceError):
-        logger.warning("the database does not answer: %s", error)
-        return Unavailable("The server's database does not answer; try again in a moment.")
+        return unavailable(error)
     return None
 
 

@@ -18,9 +18,10 @@ from checkpoints.bytes.http import (
     Request,
     RequestTimeout,
     send_problem,
+    unavailable,
 )
 from checkpoints.bytes.uploads import Uploads
-from weei_core.errors import NotFound, StorageFull, Unavailable, WeeiError
+from weei_core.errors import NotFound, StorageFull, WeeiError
 from weei_core.protocol import SLICE_BYTES
 
 logger = logging.getLogger(__name__)
@@ -61,10 +62,10 @@ class BytesApp:
                 # Only an error makes the server close a connection whose answer is not complete.
                 raise
         except Exception as error:
-            expected = _expected(error)
-            if expected is None or started:
+            found = _expected(error)
+            if found is None or started:
                 raise
-            await _refuse(request, watched, expected)
+            await _refuse(request, watched, found)
 
     def _handler(self, request: Request, send: Send) -> Handler:
         route, found = _route(request.path)
@@ -110,8 +111,7 @@ def _expected(error: Exception) -> WeeiError | None:
     if isinstance(error, WeeiError):
         return error
     if isinstance(error, (OperationalError, InterfaceError)):
-        logger.warning("The database does not answer: %s", error)
-        return Unavailable("The server's database does not answer; try again in a moment.")
+        return unavailable(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return StorageFull("The server's disk is full; try again when there is room.")
     return None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from starlette.types import Receive, Scope, Send
 
 from weei_core import js_json
-from weei_core.errors import WeeiError
+from weei_core.errors import Unavailable, WeeiError
 from weei_core.problems import problem_body
 
 logger = logging.getLogger("weei.bytes")
@@ -50,6 +50,12 @@ class WrongTusVersion(WeeiError):
 class UnsupportedMedia(WeeiError):
     status = 415
     default_code = "unsupported_media_type"
+
+
+def unavailable(error: Exception) -> Unavailable:
+    """What people are told while the database is away; the log has the reason."""
+    logger.warning("the database does not answer: %s", error)
+    return Unavailable("The server's database does not answer; try again in a moment.")
 
 
 class ClientGone(Exception):
