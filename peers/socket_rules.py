@@ -6,48 +6,27 @@ answer, would hold up every socket. These pools keep the two apart, and the numb
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
-from django.db import close_old_connections
-
+from checkpoints.bytes.threads import DatabaseThreads, in_context, outage
 from weei_core import strict_json
 from weei_core.errors import Invalid
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_database = ThreadPoolExecutor(4, thread_name_prefix="sockets-database")
+in_database = DatabaseThreads(4, "sockets-database", outage)
 _cache = ThreadPoolExecutor(2, thread_name_prefix="sockets-cache")
 NAME_CHARACTERS = 40
 
 
-async def in_database(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Short work with a healthy connection. What was started is finished, also when nobody waits for it any more."""
-
-    def call() -> T:
-        close_old_connections()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            close_old_connections()
-
-    return await _with_context(_database, call)
-
-
 async def in_cache(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Work with the cache only."""
-    return await _with_context(_cache, lambda: function(*args, **kwargs))
-
-
-async def _with_context(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-    """In a thread, with the socket's context, so that log lines say what they are about."""
-    return await asyncio.get_running_loop().run_in_executor(pool, contextvars.copy_context().run, call)
+    return await in_context(_cache, lambda: function(*args, **kwargs))
 
 
 class Pace:

@@ -144,7 +144,9 @@ _ENGINE_OPTIONS: dict[str, dict[str, object]] = {
     },
     "django.db.backends.postgresql": {
         # A database that is away must not gather threads that wait for it: the rest is refused at once, as 503.
-        "pool": {"min_size": 1, "max_size": 8, "timeout": 5, "max_waiting": 64}
+        # Attempts to connect again lie further and further apart; after reconnect_timeout the next request begins anew,
+        # so that a long outage is not followed by as long a wait.
+        "pool": {"min_size": 1, "max_size": 8, "timeout": 5, "max_waiting": 64, "reconnect_timeout": 2}
     },
 }
 DATABASES["default"]["OPTIONS"].update(_ENGINE_OPTIONS.get(str(DATABASES["default"]["ENGINE"]), {}))

@@ -225,7 +225,7 @@ def test_without_its_database_the_site_says_when_to_come_back_and_then_is_there_
     finally:
         postgres.start()
     for name in installation.webs:
-        installation.wait(lambda name=name: installation.answer(name, "/readyz")[0] == 200, 30, f"{name} to be ready")
+        installation.wait(lambda name=name: installation.answer(name, "/readyz")[0] == 200, 15, f"{name} to be ready")
         installation.wait(
             lambda name=name: samples(installation.metrics(name))["weei_database_up",] == 1, 30, "its metrics"
         )
