@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -143,6 +143,14 @@ def artifact_get(sha256: str) -> Artifact:
     return artifact
 
 
+def artifacts_get(sha256s: Collection[str]) -> dict[str, Artifact]:
+    """Those that are there, by name; of the others nothing is said."""
+    return {
+        artifact.sha256: artifact
+        for artifact in Artifact.objects.filter(sha256__in=sha256s, state=Artifact.State.PRESENT)
+    }
+
+
 def artifact_body(artifact: Artifact) -> bytes | None:
     """The verified bytes of a row that holds its own, else None."""
     if artifact.body is None:
@@ -167,8 +175,13 @@ def artifact_source(sha256: str, *, verify: bool = True) -> Source:
 
     `verify=False` is for readers that hash what they read themselves.
     """
-    body = artifact_body(artifact_get(sha256))
-    return OpenSource(store().local(sha256, verify=verify)) if body is None else BytesSource(body)
+    return source_of(artifact_get(sha256), verify=verify)
+
+
+def source_of(artifact: Artifact, *, verify: bool = True) -> Source:
+    """As `artifact_source`, without asking the database."""
+    body = artifact_body(artifact)
+    return OpenSource(store().local(artifact.sha256, verify=verify)) if body is None else BytesSource(body)
 
 
 def artifact_path(sha256: str) -> Path:

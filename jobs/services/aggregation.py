@@ -15,7 +15,14 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
-from checkpoints.services.artifacts import artifact_new_file, artifact_source, job_artifact_add, synced_meanwhile
+from checkpoints.services.artifacts import (
+    artifact_new_file,
+    artifact_source,
+    artifacts_get,
+    job_artifact_add,
+    source_of,
+    synced_meanwhile,
+)
 from jobs.domain.progress import Progress, trained_share
 from jobs.domain.rounds import After
 from jobs.models import Attempt, Job, Round, Slot
@@ -137,14 +144,15 @@ def merge_into(
     before = Checkpoint.objects.select_related("state").get(job=at.job, round=at.number - 1)
     keeps = before.state if before.aggregation_method == chosen.method else None
     counted = [(slot, attempt) for slot, attempt in slots if attempt.unique_examples > 0]
-    sources = [(slot, attempt, _update_source(slot, attempt)) for slot, attempt in counted]
+    stored = artifacts_get([attempt.sha256 for _, attempt in counted])
+    sources = [(slot, attempt, _update_source(slot, stored.get(attempt.sha256))) for slot, attempt in counted]
     return merge(
         start=artifact_source(at.start_weights),
         updates=[
             WeightedSource(source, attempt.unique_examples, (slot.position, slot.record_start))
             for slot, attempt, source in sources
         ],
-        state=artifact_source(keeps.sha256) if keeps else None,
+        state=source_of(keeps) if keeps else None,
         step=before.aggregation_step + 1 if keeps else 1,
         method=chosen,
         average_only=info_of(at.job).average_only_ranges,
@@ -153,10 +161,12 @@ def merge_into(
     )
 
 
-def _update_source(slot: Slot, attempt: Attempt) -> Source:
+def _update_source(slot: Slot, artifact: Artifact | None) -> Source:
     """The update's bytes, verified: updates are not synced to the disk when they come."""
+    if artifact is None:
+        raise LostUpdate(slot)
     try:
-        return artifact_source(attempt.sha256)
+        return source_of(artifact)
     except (WeeiError, OSError) as error:
         raise LostUpdate(slot) from error
 

@@ -34,6 +34,7 @@ def test_the_wheel_holds_agent_and_command_line_alone_and_runs_without_django(tm
     (wheel,) = tmp_path.glob("weei_agent-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == PACKAGES
+    assert "weei_core/aggregation/merge.wasm" in names, "an agent that plays ranges could not merge them"
 
     target = tmp_path / "installed"
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True, timeout=100)

@@ -23,9 +23,10 @@ def test_the_committed_modules_are_rebuilt_byte_for_byte():
 @pytest.fixture
 def copied(tmp_path):
     """Another place: a path that got into the module would change it."""
-    folder = tmp_path / "elsewhere"
-    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("data", "__pycache__"))
-    return folder
+    for one in (FOLDER, FOLDER.parent / "weei_core/aggregation"):
+        there = tmp_path / "elsewhere" / one.relative_to(FOLDER.parent)
+        shutil.copytree(one, there, ignore=shutil.ignore_patterns("data", "__pycache__"))
+    return tmp_path / "elsewhere" / FOLDER.name
 
 
 def test_the_build_does_not_depend_on_its_place(copied):
@@ -36,8 +37,10 @@ def test_the_build_does_not_depend_on_its_place(copied):
 def test_a_changed_source_is_noticed_and_nothing_is_written(copied):
     source, module = copied / "digits" / "digits.c", copied / "digits" / "digits.wasm"
     source.write_text(source.read_text().replace("MOMENTUM = 0.9f", "MOMENTUM = 0.8f"))
+    kernel = copied.parent / "weei_core/aggregation/merge.c"
+    kernel.write_text(kernel.read_text().replace("average - start", "start - average"))
     before = module.read_bytes()
     done = check(copied)
-    assert done.returncode == 1 and "digits.wasm" in done.stdout
+    assert done.returncode == 1 and "digits.wasm, merge.wasm" in done.stdout
     assert module.read_bytes() == before
     assert not list(copied.rglob("*cache*"))

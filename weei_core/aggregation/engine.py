@@ -2,7 +2,8 @@
 
 The same updates give the same bits whoever sent them and in whatever order they came: sums run in float64 and in
 slot order, and every result is rounded to float32 once. Memory depends on neither size nor number of the updates.
-Blocks are independent of each other, so some are made at once, each by one thread: NumPy lets go of Python's lock.
+Blocks are independent of each other, so some are made at once, each by one thread: while it reads and while merge.wasm
+works, Python's lock is free.
 """
 
 from __future__ import annotations
@@ -11,29 +12,25 @@ import hashlib
 import os
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from weei_core.aggregation.method import Method, Vector
+from weei_core.aggregation.kernel import FLOATS, UPDATES, Float32Vector, Kernel
+from weei_core.aggregation.method import Method
 from weei_core.aggregation.registry import AggregationSettings, method_named
 from weei_core.errors import Invalid, WeeiError
 from weei_core.strict_json import EXACT_INT, as_int
-from weei_core.weights import FLOAT32, FLOAT_BYTES, FileSource, Source, blocks, first_non_finite
+from weei_core.weights import FLOAT_BYTES, FileSource, Source, blocks, first_non_finite
 
-BLOCK_FLOATS = 64 * 1024
-"""Larger ones leave the processor's cache, smaller ones make threads wait for each other at every operation."""
+BLOCK_FLOATS = FLOATS
 MOST_THREADS = 4
 
 MAX_STEP = 10_000_000
 """Bias correction multiplies once per step, so that a checkpoint file must not claim just any number of them."""
-
-Float32Vector = NDArray[np.float32]
 
 
 class NonFiniteStep(WeeiError):
@@ -88,29 +85,45 @@ def merge(
         raise Invalid(f"aggregation step must be at most {MAX_STEP}; found {step}.", field="step")
     outputs = [weights_out] if state_out is None else [weights_out, state_out]
     try:
-        merger = _Merger(start, counted, state, step, method, _float_ranges(average_only))
-        digest, state_digest = hashlib.sha256(), hashlib.sha256()
-        with closing(merger.blocks()) as made:
-            for offset, (weights, *new_state) in made:
-                digest.update(weights.data)
-                weights_out.write(weights.data)
-                for vector, values in enumerate(new_state):
-                    assert state_out is not None
-                    state_out.seek(vector * start.size + offset * FLOAT_BYTES)
-                    state_out.write(values.data)
-                if new_state:
-                    state_digest.update(new_state[0].data)
+        made = _Merger(start, counted, state, step, method, _float_ranges(average_only)).blocks()
+        with closing(made):
+            return _write(made, start.size, rule.state_vectors, step, weights_out, state_out)
     except BaseException:
         for output in outputs:
             output.seek(0)
             output.truncate()
         raise
-    if state_out is None or not rule.state_vectors:
+
+
+def _write(
+    made: Iterator[Block], size: int, vectors: int, step: int, weights_out: BinaryIO, state_out: BinaryIO | None
+) -> MergeResult:
+    """The vectors of the state stand one behind the other but are made side by side, so all but the first are hashed
+    when they are whole. Then the weights are too, beside them: until then the blocks need the processor more."""
+    digest, state_digest = hashlib.sha256(), hashlib.sha256()
+    for offset, (weights, *state) in made:
+        weights_out.write(weights.data)
+        for vector, values in enumerate(state):
+            assert state_out is not None
+            state_out.seek(vector * size + offset * FLOAT_BYTES)
+            state_out.write(values.data)
+        if vectors < 2:
+            digest.update(weights.data)
+        if state:
+            state_digest.update(state[0].data)
+    if state_out is None or not vectors:
         return MergeResult(digest.hexdigest(), None, 0)
-    # The vectors stand one behind the other but are made side by side, so all but the first are read again.
-    for block in blocks(FileSource(state_out, start.size, start.size * (rule.state_vectors - 1))):
-        state_digest.update(block)
+    if vectors > 1:
+        with ThreadPoolExecutor(1) as beside:
+            hashed = beside.submit(_update, digest, FileSource(weights_out, 0, size))
+            _update(state_digest, FileSource(state_out, size, size * (vectors - 1)))
+            hashed.result()
     return MergeResult(digest.hexdigest(), state_digest.hexdigest(), step)
+
+
+def _update(digest: hashlib._Hash, source: Source) -> None:
+    for block in blocks(source):
+        digest.update(block)
 
 
 def _in_slot_order(updates: Sequence[WeightedSource]) -> list[WeightedSource]:
@@ -141,18 +154,31 @@ def _float_ranges(average_only: Sequence[tuple[int, int]]) -> list[tuple[int, in
     return sorted((offset // FLOAT_BYTES, (offset + size) // FLOAT_BYTES) for offset, size in average_only)
 
 
-class _Buffers:
-    """What one block is made in. Fresh arrays of this size cost more in page faults than the arithmetic on them."""
-
-    def __init__(self, state_vectors: int) -> None:
-        self.floats = np.empty(BLOCK_FLOATS, FLOAT32)
-        self.start, self.sum, self.term = np.empty((3, BLOCK_FLOATS))
-        self.state = np.empty((state_vectors, BLOCK_FLOATS))
-        self.rounded = np.empty((1 + state_vectors, BLOCK_FLOATS), FLOAT32)
-
-
 Block = tuple[int, list[Float32Vector]]
 """Position of its first float; the weights, then the state's vectors."""
+
+
+class _Task:
+    """A block that a thread of the pool makes, unless somebody who would have to wait takes it first."""
+
+    def __init__(self, make: Callable[[], Block], pool: ThreadPoolExecutor) -> None:
+        self._make = make
+        self._future = pool.submit(make)
+        self._block: Block | None = None
+
+    @property
+    def done(self) -> bool:
+        return self._future.done()
+
+    def take(self) -> bool:
+        """Make it here and now, if nobody has begun."""
+        if not self._future.cancel():
+            return False
+        self._block = self._make()
+        return True
+
+    def result(self) -> Block:
+        return self._block or self._future.result()
 
 
 class _Merger:
@@ -184,78 +210,64 @@ class _Merger:
         offsets = range(0, self._start.size // FLOAT_BYTES, BLOCK_FLOATS)
         threads = min(MOST_THREADS, os.cpu_count() or 1, len(offsets))
         if threads < 2:
-            buffers = _Buffers(self._rule.state_vectors)
+            kernel = self._kernel()
             for offset in offsets:
-                yield self._block(offset, buffers)
+                yield self._block(offset, kernel)
             return
-        # One more than there are threads: all of them work while the oldest block is hashed and written.
-        free = [_Buffers(self._rule.state_vectors) for _ in range(threads + 1)]
-        made: deque[tuple[Future[Block], _Buffers]] = deque()
-        with ThreadPoolExecutor(threads) as pool:
-            for offset in offsets:
-                buffers = free.pop()
-                made.append((pool.submit(self._block, offset, buffers), buffers))
-                if not free:
-                    oldest, buffers = made.popleft()
-                    yield oldest.result()
-                    free.append(buffers)
-            for oldest, _ in made:
+        # This thread hashes and writes the blocks, and makes some itself before it waits: one thread more than there
+        # are processors would cost more in changes between them than it brings.
+        free = [self._kernel() for _ in range(threads + 2)]
+        tasks: deque[tuple[_Task, Kernel]] = deque()
+        left = deque(offsets)
+        with ThreadPoolExecutor(threads - 1) as pool:
+            while left or tasks:
+                while left and free:
+                    kernel = free.pop()
+                    tasks.append((_Task(partial(self._block, left.popleft(), kernel), pool), kernel))
+                oldest, kernel = tasks[0]
+                while not oldest.done and any(task.take() for task, _ in tasks if not task.done):
+                    pass
                 yield oldest.result()
+                tasks.popleft()
+                free.append(kernel)
 
-    def _block(self, offset: int, buffers: _Buffers) -> Block:
+    def _kernel(self) -> Kernel:
+        return Kernel(self._rule.id, self._total, self._rule.constants(self._method.options, self._step))
+
+    def _block(self, offset: int, kernel: Kernel) -> Block:
         count = min(BLOCK_FLOATS, self._start.size // FLOAT_BYTES - offset)
-        # What overflows or is undefined is found by the check behind it, without a warning per value.
-        with np.errstate(all="ignore"):
-            vectors = self._stepped(offset, count, buffers)
-        for values in vectors:
-            self._check_finite(values, offset)
+        vectors = [kernel.weights[:count], *kernel.state[: self._rule.state_vectors, :count]]
+        kernel.begin(count)
+        weights = self._read_updates(offset, count, kernel)
+        if self._rule.state_vectors:
+            _read(self._start, offset, kernel.start[:count])
+            self._read_state(offset, vectors[1:])
+        finite = kernel.step(weights)
+        for first, end in self._ranges_within(offset, count):
+            kernel.average_only(first, end)
+        if not finite:
+            for values in vectors:
+                self._check_finite(values, offset)
         return offset, vectors
 
-    def _stepped(self, offset: int, count: int, buffers: _Buffers) -> list[Float32Vector]:
-        average = self._average(offset, count, buffers)
-        start = buffers.start[:count]
-        if self._rule.uses_start:
-            start[:] = self._read(self._start, offset, count, buffers)
-        old_state = self._old_state(offset, count, buffers)
-        scratch = buffers.term[:count]
-        weights, state = self._rule.step(start, average, old_state, self._step, self._method.options, scratch)
-        rounded = buffers.rounded[:, :count]
-        for first, end in self._ranges_within(offset, count):
-            weights[first:end] = rounded[0, first:end]  # still the average
-            for values in state:
-                values[first:end] = 0.0
-        for vector, values in zip(rounded, (weights, *state), strict=True):
-            vector[:] = values
-        return list(rounded)
+    def _read_updates(self, offset: int, count: int, kernel: Kernel) -> list[float]:
+        """Into the kernel. All but the last ones are summed up already; the weights of those."""
+        weights: list[float] = []
+        for update in self._updates:
+            if len(weights) == UPDATES:
+                kernel.accumulate(weights)
+                weights.clear()
+            _read(update.source, offset, kernel.updates[len(weights), :count])
+            weights.append(float(update.weight))
+        return weights
 
-    def _average(self, offset: int, count: int, buffers: _Buffers) -> Vector:
-        """float32(Σnw / Σn), the sum in slot order, as float64; and as float32 in the first of `buffers.rounded`."""
-        total, term = buffers.sum[:count], buffers.term[:count]
-        for position, update in enumerate(self._updates):
-            into = term if position else total
-            into[:] = self._read(update.source, offset, count, buffers)
-            into *= float(update.weight)
-            if position:
-                total += term
-        total /= self._total
-        rounded = buffers.rounded[0, :count]
-        rounded[:] = total
-        total[:] = rounded
-        return total
-
-    def _read(self, source: Source, float_offset: int, count: int, buffers: _Buffers) -> Float32Vector:
-        floats = buffers.floats[:count]
-        source.readinto(float_offset * FLOAT_BYTES, floats.data.cast("B"))
-        return floats
-
-    def _old_state(self, offset: int, count: int, buffers: _Buffers) -> tuple[Vector, ...]:
-        vectors, vector_floats = buffers.state[:, :count], self._start.size // FLOAT_BYTES
+    def _read_state(self, offset: int, vectors: Sequence[Float32Vector]) -> None:
+        vector_floats = self._start.size // FLOAT_BYTES
         for index, values in enumerate(vectors):
             if self._state is None:
                 values[:] = 0.0
             else:
-                values[:] = self._read(self._state, index * vector_floats + offset, count, buffers)
-        return tuple(vectors)
+                _read(self._state, index * vector_floats + offset, values)
 
     def _ranges_within(self, offset: int, count: int) -> Iterator[tuple[int, int]]:
         for first, end in self._average_only[bisect_right(self._range_ends, offset) :]:
@@ -271,3 +283,7 @@ class _Merger:
                 f"Step {self._step} of {self._rule.id} must give finite values; found {values[found]} for weight "
                 f"{offset + found}: {advice}."
             )
+
+
+def _read(source: Source, float_offset: int, into: Float32Vector) -> None:
+    source.readinto(float_offset * FLOAT_BYTES, into.data.cast("B"))

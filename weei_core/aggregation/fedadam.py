@@ -1,13 +1,15 @@
-"""Adam on the server, with bias correction and epsilon outside the root. Reddi et al., arXiv 2003.00295."""
+"""Adam on the server, with bias correction and epsilon outside the root. Reddi et al., arXiv 2003.00295.
+
+first = beta1 * first + (1 - beta1) * change, second = beta2 * second + (1 - beta2) * (change * change), where change =
+average - start; weights = start + (rate * (first / (1 - beta1^step))) / (sqrt(second / (1 - beta2^step)) + epsilon)
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
 
-import numpy as np
-
-from weei_core.aggregation.method import Option, Vector
+from weei_core.aggregation.method import Option
 
 
 class FedAdam:
@@ -20,36 +22,11 @@ class FedAdam:
         Option("epsilon", default=0.001, high=1.0),
     )
     state_vectors = 2
-    uses_start = True
 
-    def step(
-        self,
-        start: Vector,
-        average: Vector,
-        state: tuple[Vector, ...],
-        step: int,
-        options: Mapping[str, float],
-        scratch: Vector,
-    ) -> tuple[Vector, tuple[Vector, ...]]:
-        # A sum or product of two is the same in either order.
-        first, second = state
+    def constants(self, options: Mapping[str, float], step: int) -> tuple[float, ...]:
         beta1, beta2 = options["beta1"], options["beta2"]
-        change = average
-        change -= start
-        first *= beta1
-        first += np.multiply(change, 1 - beta1, out=scratch)
-        second *= beta2
-        change *= change
-        change *= 1 - beta2
-        second += change
-        weights = np.divide(first, 1 - _power(beta1, step), out=scratch)
-        weights *= options["serverLearningRate"]
-        spread = np.divide(second, 1 - _power(beta2, step), out=change)
-        np.sqrt(spread, out=spread)
-        spread += options["epsilon"]
-        weights /= spread
-        weights += start
-        return weights, (first, second)
+        corrections = 1 - _power(beta1, step), 1 - _power(beta2, step)
+        return beta1, 1 - beta1, beta2, 1 - beta2, *corrections, options["serverLearningRate"], options["epsilon"]
 
 
 @lru_cache(maxsize=8)

@@ -1,10 +1,10 @@
-"""Federated averaging: the weighted mean is the next checkpoint. McMahan et al., arXiv 1602.05629."""
+"""FedAvg: weights = average. McMahan et al., arXiv 1602.05629."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weei_core.aggregation.method import Option, Vector
+from weei_core.aggregation.method import Option
 
 
 class FedAvg:
@@ -12,15 +12,6 @@ class FedAvg:
     label = "FedAvg"
     options: tuple[Option, ...] = ()
     state_vectors = 0
-    uses_start = False
 
-    def step(
-        self,
-        start: Vector,
-        average: Vector,
-        state: tuple[Vector, ...],
-        step: int,
-        options: Mapping[str, float],
-        scratch: Vector,
-    ) -> tuple[Vector, tuple[Vector, ...]]:
-        return average, ()
+    def constants(self, options: Mapping[str, float], step: int) -> tuple[float, ...]:
+        return ()

@@ -1,15 +1,10 @@
-"""What an aggregation method is: its options, how much state it keeps, and one pure step."""
+"""What an aggregation method is: its options, how much state it keeps, and the constants of its step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
-
-Vector: TypeAlias = NDArray[np.float64]
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -24,6 +19,9 @@ class Option:
 
 
 class Method(Protocol):
+    """The step itself is the function of merge.c that has the method's id: per weight, in float64, every operation
+    rounded once in the order the formula is written in, the results rounded to float32 at the end."""
+
     @property
     def id(self) -> str: ...
 
@@ -35,25 +33,9 @@ class Method(Protocol):
 
     @property
     def state_vectors(self) -> int:
-        """How many values the method remembers per weight from round to round: 0, 1 or 2."""
+        """How many values the method remembers per weight from round to round: 0, 1 or 2. Without any, its step does
+        not look at the weights that the round started from either."""
 
-    @property
-    def uses_start(self) -> bool:
-        """Whether `step` looks at `start`; without it, `start` is not read and holds anything."""
-
-    def step(
-        self,
-        start: Vector,
-        average: Vector,
-        state: tuple[Vector, ...],
-        step: int,
-        options: Mapping[str, float],
-        scratch: Vector,
-    ) -> tuple[Vector, tuple[Vector, ...]]:
-        """New weights and state, not yet rounded to float32.
-
-        All vectors are float64 of one length; `start` (see `uses_start`) and `average` hold float32 values. `step` is
-        1 in the first round with this state. Every operation is rounded once, in the order the formula is written in;
-        numpy fuses nothing, so that the result is the same bits everywhere. All but `start` may be overwritten, and the
-        results lie in them: fresh arrays cost more than the arithmetic.
-        """
+    def constants(self, options: Mapping[str, float], step: int) -> tuple[float, ...]:
+        """What the step calculates with, for all weights alike; at most 8. `step` is 1 in the first round with this
+        state."""
