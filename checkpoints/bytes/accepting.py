@@ -31,6 +31,7 @@ from jobs.services.updates import update_accept, update_precheck, update_refused
 from weei_core.errors import Conflict, Invalid, NotFound, WeeiError
 
 if TYPE_CHECKING:
+    from jobs.models import Attempt
     from peers.models import Peer
 
 
@@ -42,6 +43,8 @@ class Sender:
     owner_id: int | None = None
     began: datetime = field(default_factory=timezone.now, compare=False)
     """When the first byte of the upload was announced."""
+    attempt: Attempt | None = field(default=None, compare=False)
+    """The live attempt that an update is of, if that was asked already."""
 
     @property
     def peer_id(self) -> UUID | None:
@@ -55,18 +58,19 @@ def admit(request: Request, declared: Declared) -> tuple[Sender, bool]:
         check_room(declared.length, owner_id)
         return Sender(owner_id=owner_id), False
     sender = Sender(peer_of(request))
-    known = _precheck(declared, sender)
-    if not known:
-        check_room(declared.length, None)
-    return sender, known
+    attempt = _precheck(declared, sender)
+    if attempt is None:
+        return sender, True
+    check_room(declared.length, None)
+    return replace(sender, attempt=attempt), False
 
 
-def _precheck(declared: Declared, sender: Sender) -> bool:
+def _precheck(declared: Declared, sender: Sender) -> Attempt | None:
+    """The live attempt; None if the update was accepted before."""
     assert sender.peer is not None and declared.attempt_id is not None
-    answer = update_precheck(
+    return update_precheck(
         peer=sender.peer, attempt_id=declared.attempt_id, length=declared.length, sha256=declared.sha256
     )
-    return answer == "duplicate"
 
 
 def begin(declared: Declared, sender: Sender) -> Upload:
@@ -94,7 +98,7 @@ def is_known(upload: Upload, sender: Sender) -> bool:
     if upload.kind != Upload.Kind.UPDATE:
         return False
     try:
-        return _precheck(upload_declared(upload), sender)
+        return _precheck(upload_declared(upload), sender) is None
     except Conflict:
         upload_discard(upload)
         raise
@@ -127,6 +131,7 @@ def accept(declared: Declared, sender: Sender, digest: Digest | None, artifact: 
         artifact=artifact,
         report_text=declared.report_text,
         uploading_at=sender.began,
+        prechecked=sender.attempt,
     )
 
 

@@ -21,6 +21,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from checkpoints.models import Artifact, JobArtifact
+from checkpoints.services.rows import only_row
 from checkpoints.store import store
 from checkpoints.store.verified import corrupt
 from weei_core.errors import Conflict, NotFound, TooLarge
@@ -137,7 +138,7 @@ def synced_meanwhile(*files: NewFile) -> Iterator[None]:
 
 
 def artifact_get(sha256: str) -> Artifact:
-    artifact = Artifact.objects.filter(sha256=sha256, state=Artifact.State.PRESENT).first()
+    artifact = only_row(Artifact.objects.filter(sha256=sha256, state=Artifact.State.PRESENT))
     if artifact is None:
         raise NotFound(f"There is no artifact {sha256}.", field="sha256")
     return artifact

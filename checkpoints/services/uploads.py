@@ -17,6 +17,7 @@ from django.db.models import Q
 
 from checkpoints.models import Upload
 from checkpoints.selectors.storage import storage_used
+from checkpoints.services.rows import only_row
 from checkpoints.store import store
 from weei_core.errors import Invalid, TooLarge
 from weei_core.weights import FLOAT_BYTES, first_non_finite
@@ -126,7 +127,7 @@ def upload_find(
 ) -> Upload | None:
     """The upload, if it is this sender's."""
     mine = Q(owner_id=owner_id) if peer_id is None else Q(peer_id=peer_id)
-    return Upload.objects.filter(mine, pk=upload_id).first()
+    return only_row(Upload.objects.filter(mine, pk=upload_id))
 
 
 def upload_declared(upload: Upload) -> Declared:

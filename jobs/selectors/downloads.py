@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, Q, QuerySet
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
+from checkpoints.services.rows import only_row
 from jobs.models import Attempt, Package, PackageFile
 from jobs.services.auxiliary import filled_slots
 from jobs.services.export import checkpoint_metadata
@@ -64,7 +65,7 @@ def artifact_for_peer(*, peer: Peer, job_id: UUID, sha256: str) -> Download:
 
 def _is_snapshot(live: QuerySet[Attempt], sha256: str) -> bool:
     """Whether the assignment at work needs these weights in an auxiliary slot."""
-    attempt = live.select_related("slot__round__job").first()
+    attempt = only_row(live.select_related("slot__round__job"))
     if attempt is None:
         return False
     at = attempt.slot.round

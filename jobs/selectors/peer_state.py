@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from checkpoints.models import Artifact, JobArtifact
+from checkpoints.services.rows import only_row
 from jobs.models import Attempt, Job, Slot
 from jobs.selectors.status import passes_done, waiting_for_peer
 from jobs.services.auxiliary import filled_slots
@@ -27,7 +28,7 @@ def peer_state(peer: Peer, now: datetime) -> dict[str, Any]:
     """PeerState of docs/protocol.md."""
     invited = Q(state=Membership.State.INVITED, job__deleted_at=None) & ~Q(job__status=Job.Status.COMPLETED)
     parts = Membership.objects.filter(invited | Q(current=True), peer=peer).select_related("peer", "job__module")
-    found = list(parts.order_by("created"))
+    found = sorted(parts, key=lambda part: part.created)  # as SQL it would cost more
     if found:
         peer.session = found[0].peer.session
     else:
@@ -107,7 +108,7 @@ def assignment_of(peer: Peer, now: datetime) -> dict[str, Any] | None:
 def _live_attempt(peer: Peer, current: Membership | None) -> Attempt | None:
     """With its slot, chunk and round; the job of `current` is not read again."""
     live = Attempt.objects.filter(peer=peer, state=Attempt.State.LIVE).select_related("slot__chunk", "slot__round")
-    attempt = live.first()
+    attempt = only_row(live)
     if attempt is not None and current is not None and attempt.slot.round.job_id == current.job_id:
         attempt.slot.round.job = current.job
     return attempt

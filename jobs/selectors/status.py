@@ -288,7 +288,7 @@ def waiting_for_peer(membership: Membership, at: Round | None, live: Slot | None
 def _slot_of(at: Round, membership: Membership) -> Slot | None:
     """The newest of a participant in the deal at work."""
     slots = Slot.objects.filter(round=at, deal=at.deal, peer_id=membership.peer_id).select_related("chunk")
-    return slots.order_by("-id").first()
+    return max(slots, key=lambda slot: slot.pk, default=None)
 
 
 def _others(count: int) -> str:

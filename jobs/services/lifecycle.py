@@ -12,6 +12,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from checkpoints.models import Checkpoint
+from checkpoints.services.rows import only_row
 from jobs.domain.queue import reshuffled
 from jobs.models import Attempt, Job, Requeued, Round
 from jobs.services.dealing import deal_round, job_locked, order_of, order_store, round_open
@@ -82,7 +83,9 @@ def _merge_failed_again(job: Job, at: Round, now: datetime) -> None:
 
 
 def round_at_work(job: Job) -> Round | None:
-    return Round.objects.filter(job=job, number=job.round_no).first() if job.round_no > job.first_round else None
+    if job.round_no <= job.first_round:
+        return None
+    return only_row(Round.objects.filter(job=job, number=job.round_no))
 
 
 def job_go_on(job_id: UUID, now: datetime) -> None:

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from checkpoints.services.rows import only_row
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.auxiliary import file_slots
 from jobs.services.dealing import attempt_row, deal_open_round
@@ -31,7 +32,7 @@ OUTSIDE = (State.INVITED, State.DECLINED, State.LEFT, State.REMOVED)
 
 def membership_of(peer: Peer, job_id: UUID) -> Membership:
     """The peer's own part in a job; a job it was never invited to does not exist for it."""
-    found = Membership.objects.select_related("job", "peer", "invitation").filter(peer=peer, job_id=job_id).first()
+    found = only_row(Membership.objects.select_related("job", "peer", "invitation").filter(peer=peer, job_id=job_id))
     if found is None or found.job.deleted_at is not None:
         raise NotFound("This browser has no part in that job.", field="jobId")
     return found
@@ -268,7 +269,7 @@ def _end_membership(membership: Membership, state: Membership.State, reason: str
 
 
 def _member(job: Job, peer_id: UUID) -> Membership:
-    found = Membership.objects.select_related("peer").filter(job=job, peer_id=peer_id).first()
+    found = only_row(Membership.objects.select_related("peer").filter(job=job, peer_id=peer_id))
     if found is None:
         raise NotFound("This job has no such participant.", field="peerId")
     return found
@@ -295,7 +296,7 @@ def peer_hello(peer: Peer, *, train: bool, session: int | None, attempt_id: UUID
         tell_replaced(peer.pk, session_take(peer))
     elif session != peer.session:
         return False
-    live = Attempt.objects.select_related("slot").filter(peer=peer, state=Attempt.State.LIVE).first()
+    live = only_row(Attempt.objects.select_related("slot").filter(peer=peer, state=Attempt.State.LIVE))
     if live is not None and live.pk != attempt_id:
         attempt_replace(live, now)
     if back:
@@ -316,7 +317,7 @@ def attempt_replace(live: Attempt, now: datetime) -> None:
 
 def peer_returned(peer: Peer, now: datetime) -> None:
     """Its lease had ended: if the round at work has an item left, it may have it."""
-    membership = Membership.objects.filter(peer=peer, current=True, trains=True).first()
+    membership = only_row(Membership.objects.filter(peer=peer, current=True, trains=True))
     if membership is not None:
         with transaction.atomic():
             deal_open_round(membership.job_id, now)

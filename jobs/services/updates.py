@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from checkpoints.models import Artifact, Checkpoint, JobArtifact
 from checkpoints.services.artifacts import NewArtifact, artifact_insert, job_artifact_add, job_artifact_use
+from checkpoints.services.rows import only_row
 from jobs.models import Attempt, Job, Round, Slot
 from jobs.services.dealing import deal_round
 from jobs.services.settling import attempt_end, round_settle, slot_stop
@@ -24,7 +25,7 @@ from weei_core.results import UpdateReport, module_error_text, parse_report
 
 def attempt_of(peer: Peer, attempt_id: UUID) -> Attempt:
     """The peer's own attempt; another peer's does not exist for it."""
-    found = Attempt.objects.select_related("slot__round__job", "slot__chunk").filter(pk=attempt_id, peer=peer).first()
+    found = only_row(Attempt.objects.select_related("slot__round__job", "slot__chunk").filter(pk=attempt_id, peer=peer))
     if found is None:
         raise NotFound("There is no such attempt of this peer.", field="attempt")
     return found
@@ -44,11 +45,11 @@ def stale(attempt: Attempt) -> Conflict:
     )
 
 
-def update_precheck(*, peer: Peer, attempt_id: UUID, length: int, sha256: str) -> str:
-    """Refuse what cannot be accepted before a byte of it is read. "live", or "duplicate" for bytes accepted before."""
+def update_precheck(*, peer: Peer, attempt_id: UUID, length: int, sha256: str) -> Attempt | None:
+    """Refuse what cannot be accepted before a byte of it is read. The live attempt; None for bytes accepted before."""
     attempt = attempt_of(peer, attempt_id)
     if _known(attempt, sha256):
-        return "duplicate"
+        return None
     job = attempt.slot.round.job
     if length != job.weight_bytes:
         error = Invalid(
@@ -56,7 +57,7 @@ def update_precheck(*, peer: Peer, attempt_id: UUID, length: int, sha256: str) -
         )
         update_refused(peer=peer, attempt_id=attempt_id, error=error)
         raise error
-    return "live"
+    return attempt
 
 
 def _known(attempt: Attempt, sha256: str) -> bool:
@@ -81,10 +82,12 @@ def update_accept(
     artifact: Artifact | NewArtifact,
     report_text: str,
     uploading_at: datetime | None = None,
+    prechecked: Attempt | None = None,
 ) -> bool:
     """Count the update once. True: it was accepted before. Hash, length and finiteness were checked by the caller.
-    `uploading_at` is when its bytes began to come, as far as the caller knows."""
-    attempt = attempt_of(peer, attempt_id)
+    `uploading_at` is when its bytes began to come, as far as the caller knows; `prechecked` what `update_precheck`
+    found. It may be over by now: that is decided by the compare-and-swap."""
+    attempt = prechecked or attempt_of(peer, attempt_id)
     if _known(attempt, artifact.sha256):
         return True
     try:

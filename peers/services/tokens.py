@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
+from checkpoints.services.rows import only_row
 from peers.models import Peer
 from weei_core.errors import Unauthorized
 from weei_core.log_context import note
@@ -28,7 +29,7 @@ def peer_create() -> tuple[Peer, str]:
 
 def peer_for_token(token: str) -> Peer:
     """One query; raises Unauthorized for an unknown token."""
-    peer = Peer.objects.filter(token_hash=token_hash(token)).first() if 0 < len(token) <= 200 else None
+    peer = only_row(Peer.objects.filter(token_hash=token_hash(token))) if 0 < len(token) <= 200 else None
     if peer is None:
         raise Unauthorized("The peer token is not known here. Reload the page to get a new one.", field="token")
     note(peer=peer.pk)
