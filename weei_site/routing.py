@@ -5,6 +5,7 @@ files beside Django, sockets by Channels. `lifespan` runs the sweeper in each we
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
 import time
@@ -16,6 +17,7 @@ from asgiref.sync import sync_to_async
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from django.db import close_old_connections
+from django.urls import get_resolver
 from django.utils import timezone
 
 from checkpoints.bytes.app import application as bytes_application
@@ -72,12 +74,21 @@ def newest_version(scope: Any) -> Any:
     return {**scope, "path": found, "raw_path": quote(found).encode()}
 
 
+def _keep_what_is_loaded() -> None:
+    """What is imported lives as long as the process. A full garbage collection that looked through it as well would
+    stop every socket for a quarter of a second, each few seconds."""
+    _ = get_resolver().url_patterns  # else the first request imports the pages
+    gc.collect()
+    gc.freeze()
+
+
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     sweeps: asyncio.Task[None] | None = None
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
             drain.install()
+            _keep_what_is_loaded()
             sweeps = asyncio.create_task(_sweep_for_ever())
             await send({"type": "lifespan.startup.complete"})
         elif message["type"] == "lifespan.shutdown":
