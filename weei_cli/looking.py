@@ -50,6 +50,7 @@ def describe(printer: Printer, job: dict[str, Any], newest: dict[str, Any] | Non
     at = job["progress"]
     metrics = metrics_of(newest or {}, "metrics")
     held_out = metrics_of(newest or {}, "validationMetrics")
+    people = job["participants"].values()
     printer.facts(
         [
             ("Job", job["name"]),
@@ -63,7 +64,7 @@ def describe(printer: Printer, job: dict[str, Any], newest: dict[str, Any] | Non
             ("Passes", f"{at['datasetEpoch']} of {at['plannedEpochs']}"),
             ("Left in this pass", f"{at['remainingChunks']} of {at['totalChunks']}"),
             ("Time left", duration(at.get("estimatedRemainingMs"))),
-            ("Participants", f"{len(job['peers'])} connected of {len(job['participants'])}"),
+            ("Participants", f"{sum(one['connected'] for one in people)} connected of {len(people)}"),
             *[(f"Training {name}", value) for name, value in metrics.items()],
             *[(f"Held-out {name}", value) for name, value in held_out.items()],
             ("Created", when(job["createdAt"])),

@@ -44,6 +44,13 @@ def test_an_empty_list_says_what_to_do(weei):
     assert "no job that is paused" in weei("jobs", "--status", "paused")[1]
 
 
+def test_who_is_connected_is_counted_among_those_who_take_part(weei, api):
+    """`peers` of a job are those whom it may invite."""
+    here, away = ({"label": "Firefox", "state": "approved", "connected": connected} for connected in (True, False))
+    api.add("Digits", A, participants={A: here, B: away}, peers=[A, B, "c"])
+    assert "1 connected of 2" in weei("show", "Digits")[1]
+
+
 @pytest.mark.parametrize("name", ["aaaaa", "AAAAAAAA-0000", "Digits", A])
 def test_a_job_is_named_by_its_id_its_beginning_or_its_name(weei, api, name):
     api.add("Digits", A)

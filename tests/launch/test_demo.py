@@ -120,6 +120,7 @@ def test_it_says_what_it_does_and_prints_both_links(story, place):
     assert [text.count(line) for line in expected] == [1, 1, 1, 1]
     assert re.search(rf"^  http://[\w.]+:{place.port}/join/\S+$", text, re.MULTILINE)
     assert "Both agents are ready: the job starts." in text
+    assert "WARNING" not in text.partition("Weei is running")[0], "the broker is not up yet; that is no news"
 
 
 def test_each_finished_round_is_one_line_with_loss_and_accuracy(story):

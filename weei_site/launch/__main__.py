@@ -59,8 +59,9 @@ def launch(demo: bool, rest_seconds: float) -> int:
     from django.core.management import call_command
 
     _say("Preparing the database …")
-    # Queueing before the broker is up is normal here; the sweeper does it again.
-    logging.getLogger("jobs.services.events").setLevel(logging.ERROR)
+    # Queueing and hints before the broker is up are normal here: the sweeper queues again, and nobody listens yet.
+    for name in ("jobs.services.events", "peers.outbox"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     call_command("migrate", verbosity=0)
     return Launch(demo, port, rest_seconds, supervision).run()
 
