@@ -22,17 +22,9 @@ REASONS: Mapping[str, str] = {
         "about half is work that it does not do at all: 268 MB out of the page cache, the result into it, and its "
         "SHA-256. The sums themselves run in float64, so that no order of arrival changes a bit."
     ),
-    "assignments": (
-        "30 a second are asked for, 102 are the goal. The one web process is at work all the time: 13 ms of Python "
-        "for each assignment, most of it the making of SQL."
-    ),
     "training_browser": (
         "the kernel does about what 128 bits with separate multiply and add can; PyTorch's uses AVX-512 and fused "
         "operations, which WebAssembly has only as relaxed SIMD, whose results differ between machines."
-    ),
-    "participants_1000_poll_p99": (
-        "the limit for 1,000 is our own. A poll costs some 3 ms of Python, and a thousand participants make a "
-        "hundred a second beside their telemetry, on the one web process."
     ),
 }
 """By the figure's name: why it misses its goal, and what the limit is now."""

@@ -38,6 +38,8 @@ from weei_site.static_app import application as static_application
 
 logger = logging.getLogger(__name__)
 COLLECT_SECONDS = 300
+COLLECT_AFTER = (10_000, 10, 10)
+"""New objects before a garbage collection, and how many of those before the next larger one."""
 Application = Callable[..., Awaitable[None]]
 STATIC_PREFIXES = ("/static/", "/presets/")
 
@@ -76,10 +78,12 @@ def newest_version(scope: Any) -> Any:
 
 def _keep_what_is_loaded() -> None:
     """What is imported lives as long as the process. A full garbage collection that looked through it as well would
-    stop every socket for a quarter of a second, each few seconds."""
+    stop every socket for a quarter of a second, each few seconds; and what is left is too little to be looked through
+    as often as Python does by default."""
     _ = get_resolver().url_patterns  # else the first request imports the pages
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
