@@ -4,6 +4,7 @@ NumPy, which rounds every operation once as well; the golden files of test_aggre
 
 import ctypes
 import io
+import time
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weei_core.aggregation import WeightedSource, engine, kernel, merge, parse_aggregation
+from weei_core.aggregation import NonFiniteStep, WeightedSource, engine, kernel, merge, parse_aggregation
 from weei_core.weights import BytesSource
 
 METHODS = {
@@ -110,6 +111,30 @@ def test_blocks_that_several_threads_make_lie_where_they_belong(threads, monkeyp
     weights, after = reference("fedadam", METHODS["fedadam"], start, received, state, 2, [])
     found = merged("fedadam", METHODS["fedadam"], start, received, state, 2, [])
     assert found == (weights.tobytes(), np.concatenate(after).tobytes())
+
+
+class Slow(BytesSource):
+    """Its beginning takes longer than all the rest."""
+
+    def readinto(self, offset, buffer):
+        if offset == 0:
+            time.sleep(0.2)
+        super().readinto(offset, buffer)
+
+
+def test_of_several_failures_the_first_weights_is_told_whoever_finds_one_first(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    values = np.zeros(4 * kernel.FLOATS, "f4")
+    values[[5, kernel.FLOATS + 1, 3 * kernel.FLOATS]] = np.inf
+    with pytest.raises(NonFiniteStep, match="inf for weight 5:"):
+        merge(
+            start=BytesSource(values.tobytes()),
+            updates=[WeightedSource(Slow(values.tobytes()), 1, (0,))],
+            state=None,
+            step=1,
+            method=parse_aggregation(None),
+            weights_out=io.BytesIO(),
+        )
 
 
 def test_what_lies_behind_a_short_block_is_nobodys_failure():

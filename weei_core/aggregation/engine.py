@@ -13,7 +13,7 @@ import os
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -163,22 +163,25 @@ class _Task:
 
     def __init__(self, make: Callable[[], Block], pool: ThreadPoolExecutor) -> None:
         self._make = make
-        self._future = pool.submit(make)
-        self._block: Block | None = None
+        self._future: Future[Block] = pool.submit(make)
 
     @property
     def done(self) -> bool:
         return self._future.done()
 
     def take(self) -> bool:
-        """Make it here and now, if nobody has begun."""
+        """Make it here and now, if nobody has begun. An error waits for its turn, so that the first block's counts."""
         if not self._future.cancel():
             return False
-        self._block = self._make()
+        self._future = Future()
+        try:
+            self._future.set_result(self._make())
+        except Exception as error:
+            self._future.set_exception(error)
         return True
 
     def result(self) -> Block:
-        return self._block or self._future.result()
+        return self._future.result()
 
 
 class _Merger:
