@@ -17,11 +17,12 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 P = ParamSpec("P")
 T = TypeVar("T")
 AWAY_SECONDS = 1.0
+WAITED_SECONDS = 1.0
 
 
 class Outage:
-    """Remembers for a moment that no connection was to be had. One that waits in vain takes seconds; those who queued
-    behind it are refused at once then, or they would wait for as long, one after the other."""
+    """Remembers for a moment that somebody waited for a connection in vain. Those who queued behind them are refused at
+    once, or they would wait for as long, one after the other. A failure that comes at once keeps nobody waiting."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -29,12 +30,14 @@ class Outage:
 
     def connect(self) -> None:
         """This thread has a connection; or OperationalError or InterfaceError."""
-        if self._clock() < self._until:
+        begun = self._clock()
+        if begun < self._until:
             raise OperationalError("no connection was to be had a moment ago")
         try:
             connection.ensure_connection()
         except (OperationalError, InterfaceError):
-            self._until = self._clock() + AWAY_SECONDS
+            if self._clock() - begun >= WAITED_SECONDS:
+                self._until = self._clock() + AWAY_SECONDS
             raise
 
 

@@ -13,9 +13,10 @@ from checkpoints.bytes.threads import AWAY_SECONDS, DatabaseThreads, Outage
 class Away:
     """Stands for a database that lets nobody in until it is told to, and counts who asked."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, clock):
         self.asked = 0
         self.refuses = True
+        self.clock, self.seconds = clock, 5.0
         self.waits = threading.Event()
         monkeypatch.setattr(BaseDatabaseWrapper, "ensure_connection", lambda _: self.ask())
 
@@ -23,6 +24,7 @@ class Away:
         self.asked += 1
         self.waits.wait(10)
         if self.refuses:
+            self.clock[0] += self.seconds
             raise OperationalError("couldn't get a connection after 5.00 sec")
 
 
@@ -37,9 +39,9 @@ def outage(clock):
 
 
 def test_those_who_queue_behind_a_connection_that_did_not_come_are_refused_without_a_wait_of_their_own(
-    monkeypatch, outage
+    monkeypatch, outage, clock
 ):
-    away = Away(monkeypatch)
+    away = Away(monkeypatch, clock)
     threads = DatabaseThreads(2, "few", outage)
 
     async def crowd():
@@ -53,8 +55,20 @@ def test_those_who_queue_behind_a_connection_that_did_not_come_are_refused_witho
     assert away.asked == 2
 
 
+def test_who_is_refused_without_a_wait_keeps_nobody_else_out(monkeypatch, outage, clock):
+    """A pool whose queue is full says so at once; a crowd is no outage."""
+    away = Away(monkeypatch, clock)
+    away.waits.set()
+    away.seconds = 0.01
+    threads = DatabaseThreads(2, "few", outage)
+    with pytest.raises(OperationalError, match="couldn't get"):
+        asyncio.run(threads(lambda: "answer"))
+    away.refuses = False
+    assert asyncio.run(threads(lambda: "answer")) == "answer"
+
+
 def test_a_moment_later_the_database_is_asked_again(monkeypatch, outage, clock):
-    away = Away(monkeypatch)
+    away = Away(monkeypatch, clock)
     away.waits.set()
     threads = DatabaseThreads(2, "few", outage)
     with pytest.raises(OperationalError, match="couldn't get"):
@@ -68,8 +82,8 @@ def test_a_moment_later_the_database_is_asked_again(monkeypatch, outage, clock):
     assert away.asked == 2
 
 
-def test_a_query_that_fails_says_nothing_about_the_database(monkeypatch, outage):
-    away = Away(monkeypatch)
+def test_a_query_that_fails_says_nothing_about_the_database(monkeypatch, outage, clock):
+    away = Away(monkeypatch, clock)
     away.waits.set()
     away.refuses = False
     threads = DatabaseThreads(2, "few", outage)
