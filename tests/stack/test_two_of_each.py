@@ -163,6 +163,7 @@ def hello_socket(installation, name):
         f"ws://127.0.0.1:{installation.processes[name].port}/ws/peer",
         additional_headers={"Host": f"localhost:{installation.port}"},
         origin=f"http://localhost:{installation.port}",
+        legacy=True,
     )
     socket.send(json.dumps({"type": "hello", "protocol": 1, "token": token, "train": False}))
     assert json.loads(socket.recv(15))["type"] == "welcome"
