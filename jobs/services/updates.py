@@ -34,6 +34,7 @@ def attempt_of(peer: Peer, attempt_id: UUID) -> Attempt:
 def stale(attempt: Attempt) -> Conflict:
     """What a sender of outdated work is told: the round and the checkpoint that it may work for next."""
     job = attempt.slot.round.job
+    job.refresh_from_db(fields=["status"])  # it may have been read when a long upload began
     latest = Checkpoint.objects.filter(job=job).order_by("-round").values_list("round", "weights_id").first()
     next_round, weights = (latest[0] + 1, latest[1]) if latest and job.status != Job.Status.COMPLETED else (None, None)
     return Conflict(

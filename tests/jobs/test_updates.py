@@ -96,6 +96,28 @@ def test_an_update_for_another_round_or_checkpoint_changes_nothing(names):
     assert_invariants(job)
 
 
+def test_what_became_of_an_attempt_while_its_bytes_came_decides(two):
+    """They may come for minutes after the attempt was looked at; the refusal speaks of now."""
+    job, a, b = two
+    looked_at = update_precheck(peer=b.peer, attempt_id=b.attempt.pk, length=16, sha256="0" * 64)
+    report = json.dumps({"round": 1, "examplesProcessed": 1, "uniqueExamples": 1, "metrics": {}})
+    b.leave()
+    a.train()
+    merge_due(job)
+    for status, next_round in (("running", 2), ("completed", None)):
+        Job.objects.filter(pk=job.pk).update(status=status)
+        with pytest.raises(Conflict) as refused:
+            update_accept(
+                peer=b.peer,
+                attempt_id=looked_at.pk,
+                artifact=NewArtifact("0" * 64, b"\0" * 16),
+                report_text=report,
+                prechecked=looked_at,
+            )
+        assert (refused.value.code, refused.value.extra["round"]) == ("stale_attempt", next_round)
+        assert Attempt.objects.get(pk=looked_at.pk).state != Attempt.State.RECEIVED
+
+
 def test_an_update_may_name_its_own_checkpoint(two):
     job, a, b = two
     assert a.upload(a.assignment, checkpoint=a.assignment["weights"]["sha256"]) is False
