@@ -183,4 +183,6 @@ def test_a_completed_job_gets_no_agents_and_no_invitation(story):
 
 
 def test_agents_end_with_their_job_and_stay_ended(story):
-    assert story[2].facts["exit codes"] == [0, 0]
+    """One of them may finish the rest before the other is up, to which the link says then that the job is over (3)."""
+    codes = story[2].facts["exit codes"]
+    assert 0 in codes and set(codes) <= {0, 3}
