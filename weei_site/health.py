@@ -17,11 +17,12 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.db import close_old_connections, connection
+from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from checkpoints.bytes.http import MethodNotAllowed, send_json, send_problem
+from checkpoints.bytes.threads import healthy_connection
 from checkpoints.store import store
 from weei_site.health_drain import drain
 
@@ -101,14 +102,11 @@ def _migrations() -> frozenset[tuple[str, str]]:
 
 def look_at_database() -> None:
     """One query. A database that is ahead (a newer version is being rolled out) is fine."""
-    close_old_connections()
-    try:
+    with healthy_connection():
         applied = MigrationRecorder(connection).applied_migrations()
         missing = len(_migrations() - set(applied))
         if missing:
             raise NotReady(f"{missing} migrations are not applied")
-    finally:
-        close_old_connections()
 
 
 def look_at_store() -> None:

@@ -12,13 +12,13 @@ from datetime import datetime
 
 import redis
 from django.conf import settings
-from django.db import close_old_connections
 from django.db.models import Count, Min, QuerySet, Sum
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from checkpoints.bytes.threads import healthy_connection
 from checkpoints.models import Artifact, Checkpoint
 from jobs.models import Attempt, Job, JobDraft, Round, Sweep
 from peers.models import Membership, Peer
@@ -49,11 +49,8 @@ def _part(name: str, text: str, read: Callable[[], list[GaugeMetricFamily]]) -> 
 
 
 def _database() -> list[GaugeMetricFamily]:
-    close_old_connections()
-    try:
+    with healthy_connection():
         return [*_work(timezone.now()), *_people(timezone.now()), *_stored()]
-    finally:
-        close_old_connections()
 
 
 def _work(now: datetime) -> list[GaugeMetricFamily]:

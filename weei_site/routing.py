@@ -16,11 +16,11 @@ from urllib.parse import quote
 from asgiref.sync import sync_to_async
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
-from django.db import close_old_connections
 from django.urls import get_resolver
 from django.utils import timezone
 
 from checkpoints.bytes.app import application as bytes_application
+from checkpoints.bytes.threads import healthy_connection
 from jobs.services.events import enqueue
 from jobs.services.sweeping import Sweeper
 from peers.consumers import PeerConsumer
@@ -108,12 +108,8 @@ async def _sweep_for_ever() -> None:
     collected = 0.0
 
     def once() -> None:
-        close_old_connections()
-        try:
-            with about(task="sweep"), sweeping():
-                sweeper.sweep(timezone.now(), time.monotonic())
-        finally:
-            close_old_connections()
+        with healthy_connection(), about(task="sweep"), sweeping():
+            sweeper.sweep(timezone.now(), time.monotonic())
 
     while True:
         try:

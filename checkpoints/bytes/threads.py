@@ -6,9 +6,10 @@ connections is known.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
@@ -41,6 +42,16 @@ class Outage:
             raise
 
 
+@contextlib.contextmanager
+def healthy_connection() -> Iterator[None]:
+    """For work outside Django's requests: a connection that failed or is too old makes way, before and afterwards."""
+    close_old_connections()
+    try:
+        yield
+    finally:
+        close_old_connections()
+
+
 class DatabaseThreads:
     """`await threads(function, …)`: short work with a healthy connection, given back afterwards as CONN_MAX_AGE says.
 
@@ -53,12 +64,9 @@ class DatabaseThreads:
 
     async def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def call() -> T:
-            close_old_connections()
-            try:
+            with healthy_connection():
                 self._outage.connect()
                 return function(*args, **kwargs)
-            finally:
-                close_old_connections()
 
         return await in_context(self._threads, call)
 
@@ -73,11 +81,8 @@ async def in_files(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
     """Work with files that may take long; the function may use the database too."""
 
     def call() -> T:
-        close_old_connections()
-        try:
+        with healthy_connection():
             return function(*args, **kwargs)
-        finally:
-            close_old_connections()
 
     return await in_context(_files, call)
 
